@@ -1,0 +1,1 @@
+"""Frozen data between the stages. Standard library only."""

@@ -1,0 +1,103 @@
+"""What a capture hands on: the regions, and everything that says what was traced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aotcli.ir.joint import JointGraph
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """How to capture. Each field is an option of the command line.
+
+    `inputs` are `--input` specs, `overrides` the `--set K=V` pairs. `tensors` is auto, fake or real. `train` None
+    leaves the model in the mode that its file gave it (training, for the built-in loaders). `level` is inductor or
+    aten. `dynamic` marks every input dimension above 1 dynamic unless the file has `dynamic_shapes`. `autocast` is
+    a dtype name or None; `dtype` converts parameters and floating inputs.
+    """
+
+    level: str = "inductor"
+    device: str = "cpu"
+    dtype: str | None = None
+    autocast: str | None = None
+    dynamic: bool = False
+    tensors: str = "auto"
+    seed: int = 0
+    train: bool | None = None
+    loss: bool = True
+    inputs: tuple[str, ...] = ()
+    overrides: tuple[tuple[str, str], ...] = ()
+    with_source: bool = False
+    anonymize: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The software and device that captured."""
+
+    torch: str
+    device: str
+    device_name: str | None = None
+    cuda: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What was captured. `inputs` are texts such as ``tokens i64[8,1024]``; counts are numbers, sizes are bytes."""
+
+    name: str
+    spec: str
+    parameters: int = 0
+    parameter_bytes: int = 0
+    buffer_bytes: int = 0
+    input_bytes: int = 0
+    dtypes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBreak:
+    """Why capture was cut, and where (``file:line``)."""
+
+    reason: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EagerSaved:
+    """What eager autograd keeps for the same step, seen by saved-tensor hooks; bytes by unique storage.
+
+    `saved_bytes` leaves out parameters, buffers, inputs and the step's outputs; `saved_input_bytes` is those of
+    parameters, buffers and inputs. `tensors` counts the storages of `saved_bytes`.
+    """
+
+    saved_bytes: int
+    saved_input_bytes: int
+    tensors: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One training step (or forward) of one workload, captured.
+
+    `loss` says whether the loss is inside; `train` the mode; `tensors` is "fake" or "real" (what was used). `notes`
+    are sentences for the reader (fallbacks, fake/real differences). `mutations` lists parameters, buffers and inputs
+    that the step changes; `side_effects`, `hooks` and `guards` are texts from Dynamo. `eager` is None where eager
+    could not be measured; the note says why. `torch_decision` is reserved for PyTorch's own plan.
+    """
+
+    model: ModelInfo
+    environment: Environment
+    settings: CaptureSettings
+    regions: tuple[JointGraph, ...]
+    loss: bool = False
+    train: bool = True
+    tensors: str = "fake"
+    breaks: tuple[GraphBreak, ...] = ()
+    mutations: tuple[str, ...] = ()
+    side_effects: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    eager: EagerSaved | None = None
+    notes: tuple[str, ...] = ()
