@@ -1,4 +1,4 @@
-"""A graph break: one function is kept from the compiler, so that the step is captured in two regions."""
+"""A graph break: one function is kept from the compiler, so that the step is captured in several regions."""
 
 from __future__ import annotations
 
