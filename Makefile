@@ -1,0 +1,63 @@
+# Variables to set on the command line:
+#   PYTHON       interpreter for the virtual environment: 3.11, 3.12 or 3.13
+#   TORCH        which torch, as pip writes it; empty takes the one of PYTHON (with its packages)
+#   TORCH_INDEX  where from; https://download.pytorch.org/whl/cpu has builds without CUDA
+PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11; do \
+  $$each -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$each && break; done)
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+# A stamp for each choice of torch: another choice installs again, the same one does not.
+STAMP := $(VENV)/.installed-$(if $(TORCH),$(subst /,-,$(TORCH)),own-torch)
+DEV_STAMP := $(STAMP)-dev
+# timm asks for torchvision, and torchvision for one exact torch: both come without their dependencies.
+VISION ?= $(if $(filter torch==2.13.0,$(TORCH)),timm==1.0.31 torchvision==0.28.0,)
+SOURCES := aotcli tests benchmarks sample_models
+PYTEST_ARGS ?= -q
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test lint format bench clean
+
+help:  ## Print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+install: $(DEV_STAMP)  ## Make .venv and install aotcli with all that its tests need
+
+demo: $(STAMP)  ## Show what a GPT's training step saves for its backward, and why
+	$(BIN)/aotcli partition sample_models/gpt.py --strategy mincut
+
+test: $(DEV_STAMP)  ## Run the tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+
+lint: $(DEV_STAMP)  ## Check style, types and the direction of imports
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(DEV_STAMP)  ## Format the sources
+	$(BIN)/ruff check --fix-only $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: $(DEV_STAMP)  ## Measure, and write benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks
+
+clean:  ## Remove .venv and what tools left
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || \
+	  { echo "aotcli needs Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(if $(TORCH),,--system-site-packages) $(VENV)
+	$(if $(TORCH),$(PIP) install -q $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) "$(TORCH)")
+	$(PIP) install -q -e . $(if $(TORCH),"$(TORCH)")
+	@touch $@
+
+$(DEV_STAMP): $(STAMP)
+	$(PIP) install -q -e '.[dev,hf]' $(if $(TORCH),"$(TORCH)")
+	$(if $(VISION),$(PIP) install -q pillow $(if $(TORCH),"$(TORCH)") && $(PIP) install -q --no-deps $(VISION))
+	@touch $@
