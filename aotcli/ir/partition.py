@@ -67,7 +67,9 @@ class Decision:
     `saved` are node names with reasons, in graph order (symints and opaque values among them). `replaced` maps nodes
     that common-subexpression elimination removed to the node that stands for them. `removed` are nodes that
     dead-code removal dropped. `checkpoint` overrides the policies of nodes (forced saves). `bans` and `weights` are
-    the heuristic's evidence, by node name; `cut_value` is the capacity of the minimum cut.
+    the heuristic's evidence, by node name; `cut_value` is the capacity of the minimum cut. `keep_order` leaves the
+    backward in the order of tracing instead of moving recomputed nodes down to where they are needed;
+    `drop_dead_collectives` removes collectives that nothing reads: PyTorch's default partitioner does both.
     """
 
     saved: tuple[tuple[str, Reason], ...]
@@ -77,6 +79,7 @@ class Decision:
     weights: Mapping[str, float] = field(default_factory=dict)
     cut_value: float | None = None
     keep_order: bool = False
+    drop_dead_collectives: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -88,7 +91,7 @@ class Partition:
     Byte totals are by unique storage: `saved_bytes` activations, `saved_input_bytes` parameters, buffers and inputs,
     `saved_output_bytes` saved values that are also outputs of the forward. FLOPs leave out ops without a formula,
     which `unknown_flops` names. `peak_bytes` is live bytes above parameters and inputs, from step start to backward
-    end, without op workspace: a lower bound.
+    end, without op workspace: a lower bound. `keep_order` and `drop_dead_collectives` are the decision's.
     """
 
     fingerprint: str
@@ -112,3 +115,5 @@ class Partition:
     bans: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    keep_order: bool = False
+    drop_dead_collectives: bool = False
