@@ -1,0 +1,66 @@
+"""`python -m benchmarks [NAME …]` runs all benchmarks, or those named, and writes benchmarks/RESULTS.md.
+
+Each runs in a process of its own, one after another. Ends with 1 where a promise is not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+from benchmarks.machine import describe_machine
+from benchmarks.measure import ROOT, Figure
+
+BENCHMARKS = ("startup", "trace_cost", "mincut_cost", "scale")
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+
+
+def run(name: str) -> list[Figure]:
+    """The figures of one benchmark."""
+    print(f"{name} …", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    figures = [Figure(**each) for each in json.loads(result.stdout.splitlines()[-1])]
+    for figure in figures:
+        print(f"  {'ok  ' if figure.kept else 'FAIL'} {figure.promise}: {figure.measured}", file=sys.stderr)
+    return figures
+
+
+def render(figures: list[Figure]) -> str:
+    """RESULTS.md."""
+    rows = [f"| {each.promise} | {each.measured} | {'yes' if each.kept else '**no**'} |" for each in figures]
+    details = [f"* {each.promise}: {each.detail}." for each in figures]
+    return "\n".join(
+        [
+            "# What aotcli promises about time and size, measured",
+            "",
+            "Written by `make bench`. A ratio compares two things that took turns in one run, by their medians; ranges",
+            "are the fastest and the slowest turn.",
+            "",
+            *(f"* {line}" for line in describe_machine()),
+            "",
+            "| promise | measured | kept |",
+            "|---|---|---|",
+            *rows,
+            "",
+            *details,
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], metavar="NAME", help=", ".join(BENCHMARKS))
+    names = parser.parse_args().names or BENCHMARKS
+    figures = [figure for name in names for figure in run(name)]
+    if set(names) == set(BENCHMARKS):
+        RESULTS.write_text(render(figures), encoding="utf-8")
+        print(f"wrote {RESULTS.relative_to(ROOT)}", file=sys.stderr)
+    return 0 if all(figure.kept for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
