@@ -1,0 +1,186 @@
+"""From a workload to a step that can be captured: run the user's code, settle mode, dtype, device and loss."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from aotcli.capture import torch_private
+from aotcli.capture.define import bind_inputs
+from aotcli.capture.dynamic import mark_all_dynamic, mark_dynamic_shapes
+from aotcli.capture.fake import Faker, LargeTensorsFake, tensors_of
+from aotcli.capture.inputs import torch_dtype_name
+from aotcli.capture.project import own_modules
+from aotcli.capture.step import StepModule, carries_loss
+from aotcli.capture.user_error import explain_error
+from aotcli.capture.workload import BuiltWorkload, Definition, FakeBuildFailed, Workload
+from aotcli.errors import AotcliError, EnvironmentProblem, WorkloadError
+from aotcli.ir.trace import CaptureSettings
+
+_NEVER_FAKE_FAULTS = (ImportError, NameError, SyntaxError, AttributeError, LookupError, OSError, SystemExit)
+"""What user code raises that real tensors would not mend."""
+
+
+def build_workload(workload: Workload, settings: CaptureSettings, *, fake: bool) -> BuiltWorkload:
+    """See `aotcli.capture.workload.build`."""
+    _check_device(settings.device)
+    fake_mode = torch_private.new_fake_mode() if fake else None
+    with _seeded(settings.seed), _fake_faults(fake):
+        with LargeTensorsFake(fake_mode) if fake else nullcontext():
+            definition = workload.define()
+        notes = list(definition.notes)
+        settled = _settle(definition, settings, fake_mode, notes)
+        names = bind_inputs(settled.model, settled.args, settled.kwargs)
+        in_output = settled.loss_in_output
+        if in_output is None:
+            in_output = settings.loss and carries_loss(_probe(settled, settings, fake_mode, workload.root))
+    step = StepModule(
+        settled.model,
+        settled.loss,
+        loss_in_output=in_output,
+        autocast=_dtype(settings.autocast, "--autocast"),
+        device_type=torch.device(settings.device).type,
+    )
+    if settled.dynamic_shapes is not None:
+        mark_dynamic_shapes(settled.dynamic_shapes, names, settled.args, settled.kwargs)
+    elif settings.dynamic:
+        mark_all_dynamic(settled.args, settled.kwargs)
+    return BuiltWorkload(
+        step=step,
+        model=settled.model,
+        args=settled.args,
+        kwargs=settled.kwargs,
+        input_names=names,
+        loss_inside=settled.loss is not None or in_output,
+        train=step.training,
+        fake_mode=fake_mode,
+        files=_files(workload),
+        constants=tensors_of(settled.namespace or {}),
+        notes=tuple(notes),
+    )
+
+
+def _check_device(device: str) -> None:
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise WorkloadError(f"--device {device}: no such device", fix="use cpu or cuda") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise EnvironmentProblem(
+            "--device cuda: this torch sees no CUDA device",
+            why="PyTorch cannot trace CUDA tensors without one, not even fake ones",
+            fix="leave --device off to trace on the cpu; ops that differ on CUDA are named in the output",
+        )
+
+
+def _dtype(name: str | None, option: str) -> torch.dtype | None:
+    return None if name is None else getattr(torch, torch_dtype_name(name, option=option))
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Random weights and inputs from `seed`; the caller's generator is as before afterwards."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _fake_faults(fake: bool) -> Iterator[None]:
+    """Turn a failure that fake tensors may have caused into FakeBuildFailed."""
+    try:
+        yield
+    except WorkloadError as error:
+        cause = error.__cause__
+        if not fake or cause is None or isinstance(cause, (*_NEVER_FAKE_FAULTS, AotcliError)):
+            raise
+        raise FakeBuildFailed(
+            f"{error.what}, on fake tensors", why=error.why, fix="--tensors real builds the model with its data"
+        ) from cause
+
+
+def _settle(
+    definition: Definition, settings: CaptureSettings, fake_mode: Any | None, notes: list[str]
+) -> Definition:
+    """The definition with mode, dtype and device applied, on fake tensors where there is a mode for them."""
+    dtype = _dtype(settings.dtype, "--dtype")
+    if fake_mode is not None:
+        settled = _settle_fake(definition, Faker(fake_mode, dtype=dtype, device=settings.device))
+    else:
+        settled = _settle_real(definition, dtype, torch.device(settings.device), notes)
+    if isinstance(settled.model, nn.Module) and settings.train is not None:
+        settled.model.train(settings.train)
+    return settled
+
+
+def _settle_fake(definition: Definition, faker: Faker) -> Definition:
+    model, loss = definition.model, definition.loss
+    if definition.owned:
+        for part in (model, loss):
+            if isinstance(part, nn.Module):
+                faker.module(part)
+            elif part is not None:
+                faker.function(part)
+    elif isinstance(model, nn.Module):
+        try:
+            model = faker.copy_of(model)
+        except (RuntimeError, TypeError, NotImplementedError) as error:
+            raise WorkloadError(f"{type(model).__name__} cannot be copied", why=str(error)) from error
+    if definition.namespace is not None:
+        definition.namespace.update(faker.namespace(definition.namespace))
+    return _replace(definition, model, faker.tree(definition.args), faker.tree(definition.kwargs))
+
+
+def _settle_real(
+    definition: Definition, dtype: torch.dtype | None, device: torch.device, notes: list[str]
+) -> Definition:
+    def moved(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            floating = value.is_floating_point() or value.is_complex()
+            new = value.detach().to(device, dtype if floating and dtype is not None else value.dtype)
+            return new.requires_grad_(value.requires_grad) if floating else new
+        if isinstance(value, (list, tuple)):
+            return [moved(each) for each in value] if isinstance(value, list) else tuple(moved(each) for each in value)
+        return {key: moved(each) for key, each in value.items()} if type(value) is dict else value
+
+    model = definition.model
+    if isinstance(model, nn.Module):
+        if not definition.owned:
+            try:
+                model = copy.deepcopy(model)
+            except (RuntimeError, TypeError, NotImplementedError) as error:
+                notes.append(f"the model could not be copied ({error}): capture may update its buffers")
+        model = model.to(device) if dtype is None else model.to(device, dtype)
+    return _replace(definition, model, moved(definition.args), moved(definition.kwargs))
+
+
+def _replace(definition: Definition, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Definition:
+    return Definition(
+        model, args, kwargs, definition.loss, definition.dynamic_shapes, definition.loss_in_output,
+        definition.namespace, definition.owned, definition.notes,
+    )  # fmt: skip
+
+
+def _probe(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, root: Path) -> Any:
+    """The model's output, to see whether it carries a loss; no gradient is recorded."""
+    autocast = _dtype(settings.autocast, "--autocast")
+    context = nullcontext() if autocast is None else torch.autocast(torch.device(settings.device).type, dtype=autocast)
+    try:
+        with fake_mode if fake_mode is not None else nullcontext(), torch.no_grad(), context:
+            return definition.model(*definition.args, **definition.kwargs)
+    except Exception as error:
+        raise WorkloadError("the model raised when it was called", why=explain_error(error, root)) from error
+
+
+def _files(workload: Workload) -> tuple[Path, ...]:
+    """The model file and the user's own modules that are loaded now; those of pytest and notebooks may be among them."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    own = {path for path in own_modules().values() if main is None or path != Path(main).resolve()}
+    return tuple(sorted(own | set(workload.files)))
