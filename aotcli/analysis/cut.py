@@ -7,8 +7,8 @@ saved; sizes that saved tensors mention travel with them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from aotcli.analysis.extraction import COPY, GETITEM, Extraction, is_backward_state
 from aotcli.analysis.run_order import mimic_autograd, raise_getitems
@@ -34,7 +34,8 @@ class Halves:
 
     The forward returns its own outputs, then `saved_tensors` (those under a version check first, `version_checked` of
     them), `saved_opaque` and `saved_symints`. The backward takes symints, tensors, opaque values, tangents, seeds, and
-    BackwardState objects.
+    BackwardState objects. `merged_storages` maps the storage of a removed common subexpression to the one that stands
+    for it.
     """
 
     forward: Half
@@ -43,6 +44,7 @@ class Halves:
     version_checked: int = 0
     saved_opaque: tuple[str, ...] = ()
     saved_symints: tuple[str, ...] = ()
+    merged_storages: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @property
     def saved(self) -> tuple[str, ...]:
@@ -81,6 +83,7 @@ def cut(graph: JointGraph, decision: Decision) -> Halves:
         sum(Tag.NO_VERSION_CHECK not in node.tags for node in tensors),
         tuple(graph.nodes[p].name for p in saved.opaque),
         tuple(graph.nodes[p].name for p in saved.symints),
+        extraction.merged_storages(),
     )
 
 

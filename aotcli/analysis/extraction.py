@@ -13,7 +13,7 @@ from aotcli.analysis.roles import must_be_in_backward, must_be_in_forward
 from aotcli.errors import VerificationError
 from aotcli.ir.joint import PRIMAL_KINDS, Arg, JointGraph, Mapping, Node, NodeKind, Ref, Tag, arg_refs, map_refs
 from aotcli.ir.partition import Decision
-from aotcli.ir.tensor import OpaqueSpec
+from aotcli.ir.tensor import OpaqueSpec, tensor_leaves
 
 COPY = "aten.copy_.default"
 GETITEM = "operator.getitem"
@@ -62,6 +62,16 @@ class Extraction:
         """Positions of the nodes that outputs refer to."""
         index = self.graph.index
         return [index[name] for arg in outputs for name in arg_refs(arg)]
+
+    def merged_storages(self) -> dict[int, int]:
+        """For the storage of each removed common subexpression, that of what stands for it."""
+        nodes = self.graph.nodes
+        merged: dict[int, int] = {}
+        for old, new in sorted(self._stands_for.items()):
+            for gone, kept in zip(tensor_leaves(nodes[old].value), tensor_leaves(nodes[new].value), strict=True):
+                if gone.storage != kept.storage and gone.storage >= 0:
+                    merged[gone.storage] = merged.get(kept.storage, kept.storage)
+        return merged
 
     def extract(self, side: str, inputs: Sequence[int], outputs: Sequence[Arg]) -> tuple[list[int], tuple[Arg, ...]]:
         """The nodes of a half in graph order, and its outputs by their names after removals.

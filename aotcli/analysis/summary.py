@@ -19,11 +19,15 @@ _VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
 
 @dataclass(frozen=True)
 class Plan:
-    """What one strategy decides for every region of a trace, in the trace's order. Bytes by unique storage."""
+    """What one strategy decides for every region of a trace, in the trace's order. Bytes by unique storage.
+
+    `label` is the strategy with the options that were given: ``mincut:aggressive=true``.
+    """
 
     strategy: str
     options: Mapping[str, object]
     partitions: tuple[Partition, ...]
+    label: str
 
     @property
     def saved_bytes(self) -> int:
