@@ -11,7 +11,7 @@ TORCH_INDEX ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # A stamp for each choice of torch: another choice installs again, the same one does not.
-STAMP := $(VENV)/.installed-$(if $(TORCH),$(subst /,-,$(TORCH)),own-torch)
+STAMP := $(VENV)/.installed-$(if $(TORCH),$(subst =,-,$(subst /,-,$(TORCH))),own-torch)
 DEV_STAMP := $(STAMP)-dev
 # timm asks for torchvision, and torchvision for one exact torch: both come without their dependencies.
 VISION ?= $(if $(filter torch==2.13.0,$(TORCH)),timm==1.0.31 torchvision==0.28.0,)
