@@ -17,7 +17,9 @@ from torch.utils import flop_counter
 from aotcli.capture.op_facts import packet_of
 from aotcli.capture.torch_private import size_hint
 
-_HEAVY = re.compile(r"(^|_)(mm|bmm|addmm|baddbmm|matmul|conv|convolution|attention|fft|linalg|lstm|gru|rnn|einsum)(_|$)")
+_HEAVY = re.compile(
+    r"(^|_)(mm|bmm|addmm|baddbmm|matmul|conv|convolution|attention|fft|linalg|lstm|gru|rnn|einsum)(_|$)"
+)
 
 _aten = torch.ops.aten
 

@@ -31,15 +31,19 @@ class Origins:
     `modules` maps `id(module)` to its qualified name in the user's model; Dynamo keys its module stacks by that id, so
     paths are right even in frames after a graph break, whose `self` is a submodule. `root` is the project's folder:
     files under it are named relative to it, installed ones relative to site-packages, others by their name alone.
+    Frames of files that contain a text of `ignore` are passed over; an op with no other frames gets `default`.
     """
 
-    def __init__(self, modules: Mapping[int, str], root: Path, ignore: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, modules: Mapping[int, str], root: Path, ignore: tuple[str, ...] = (), default: str | None = None
+    ) -> None:
         self._modules = {str(key): name for key, name in modules.items()}
         self._root = root.resolve()
         self._sites = [Path(p).resolve() for p in {*site.getsitepackages(), sysconfig.get_paths()["purelib"]}]
         self._ignore = ignore
         self._lines: dict[str, tuple[str | None, str | None]] = {}
         self._files: dict[str, str] = {}
+        self._default = None if default is None else self.place(default)
 
     def module(self, node: fx.Node) -> tuple[str | None, str | None]:
         """(module path, module class) of the innermost module; (None, None) where tracing left no trace."""
@@ -49,10 +53,15 @@ class Origins:
         for key, (path, kind) in reversed(list(stack.items())):
             name = self._modules.get(key.split("@")[0])
             if name is None:
-                name = _strip_step(path_of_source(path)) if path else None
+                name = self._from_path(path) if path else None
             if name is not None:
                 return name, _class_name(kind)
         return None, None
+
+    def _from_path(self, path: str) -> str:
+        name = path_of_source(path)
+        # A capture of ours wraps the user's model as attribute `model`; a user's script (no known modules) does not.
+        return name.removeprefix("model").removeprefix(".") if self._modules and name.split(".")[0] == "model" else name
 
     def line(self, node: fx.Node) -> tuple[str | None, str | None]:
         """(``file:line`` of the innermost frame of the user's or a library's code, that line's text)."""
@@ -71,7 +80,7 @@ class Origins:
             if match and not any(part in match[1] for part in self._ignore):
                 text = lines[position + 1].strip() if position + 1 < len(lines) else ""
                 return f"{self.file(match[1])}:{match[2]}", text or None
-        return None, None
+        return self._default, None
 
     def file(self, path: str) -> str:
         """A file's name without anything that tells on the machine."""
@@ -94,11 +103,6 @@ class Origins:
         """A ``file:line`` with an absolute path, made relative."""
         path, _, number = location.rpartition(":")
         return f"{self.file(path)}:{number}"
-
-
-def _strip_step(path: str) -> str:
-    """Drop the `model` attribute of the step module that wraps the user's model."""
-    return path.removeprefix("model").removeprefix(".") if path == "model" or path.startswith("model.") else path
 
 
 def _class_name(kind: Any) -> str:

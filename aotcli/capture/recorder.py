@@ -39,16 +39,15 @@ class LiveRegion:
 class Recorder:
     """The Dynamo backend of a capture.
 
-    `tensors` maps `id(tensor)` to what it is in the model (parameters and buffers); `input_name` turns the Dynamo
-    source of any other input into its name in the call. With `execute` the regions run for real (needed where values
-    decide what comes next); without it each region hands on outputs of the right shape and computes nothing.
+    `tensors` maps `id(tensor)` to what it is in the model (parameters and buffers). With `execute` the regions run
+    for real (needed where values decide what comes next); without it each region hands on outputs of the right shape
+    and computes nothing.
     """
 
     def __init__(
         self,
         context: SnapshotContext,
         tensors: Mapping[int, PrimalFacts],
-        input_name: Callable[[str], str],
         *,
         execute: bool,
         progress: Callable[[str], None],
@@ -57,7 +56,6 @@ class Recorder:
         self.breaks: list[GraphBreak] = []
         self._context = context
         self._tensors = tensors
-        self._input_name = input_name
         self._execute = execute
         self._progress = progress
         self._primals: dict[int, PrimalFacts] = {}
@@ -70,7 +68,7 @@ class Recorder:
         if reason is not None:
             text, place = reason
             where = None if place is None else self.place(place)
-            self.breaks.append(GraphBreak(" ".join(text.split()), where))
+            self.breaks.append(GraphBreak(text, where))
         make = torch_private.inductor_backend if self._context.level == "inductor" else torch_private.aten_backend
         return make(self._partition, self._compile, self._compile_forward_only)(gm, inputs)
 
@@ -87,7 +85,7 @@ class Recorder:
             return PrimalFacts(NodeKind.PARAM, path_of_source(source).removeprefix("model."))
         if "._buffers[" in source:
             return PrimalFacts(NodeKind.BUFFER, path_of_source(source).removeprefix("model."))
-        return PrimalFacts(NodeKind.INPUT, self._input_name(source))
+        return PrimalFacts(NodeKind.INPUT, self._context.input_name(source))
 
     def _partition(
         self,
@@ -120,7 +118,6 @@ class Recorder:
             num_forward_outputs=num_outputs,
             static_indices=static,
             primals=self._primals,
-            mutated=torch_private.mutated_inputs(),
             has_backward=has_backward,
             name=f"region{len(self.regions)}",
         )
@@ -135,9 +132,7 @@ class Recorder:
     def _compile_forward_only(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         outputs = next(node for node in gm.graph.nodes if node.op == "output").args[0]
         count = len(outputs) if isinstance(outputs, (tuple, list)) else 1
-        static = tuple(
-            i for i, facts in self._primals.items() if facts.kind in (NodeKind.PARAM, NodeKind.BUFFER)
-        )
+        static = tuple(i for i, facts in self._primals.items() if facts.kind in (NodeKind.PARAM, NodeKind.BUFFER))
         self._record(gm, inputs, count, static, has_backward=False)
         return self._compile(gm, inputs)
 

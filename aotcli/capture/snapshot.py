@@ -16,7 +16,7 @@ from torch import fx
 from aotcli.capture import torch_private
 from aotcli.capture.flops import FlopCounter
 from aotcli.capture.op_facts import meta_tags, node_tags, target_tags
-from aotcli.capture.origins import Origins
+from aotcli.capture.origins import Origins, path_of_source
 from aotcli.errors import CaptureError
 from aotcli.ir.fingerprint import fingerprint
 from aotcli.ir.joint import Arg, Const, JointGraph, Node, NodeKind, Ref, Slice, Symbol
@@ -36,10 +36,16 @@ class PrimalFacts:
 
 @dataclass
 class SnapshotContext:
-    """What a snapshot needs to know beyond the graph; one per capture, shared by its regions."""
+    """What a snapshot needs to know beyond the graph; one per capture, shared by its regions.
+
+    `outside` is the module path given to forward ops that run in no module: the loss function, or "" for a model that
+    is a plain function. `input_name` turns a Dynamo source into the input's name in the call.
+    """
 
     origins: Origins
     level: str
+    outside: str = ""
+    input_name: Callable[[str], str] = path_of_source
     with_source: bool = False
     flops: FlopCounter = field(default_factory=FlopCounter)
 
@@ -51,13 +57,12 @@ def snapshot_joint(
     num_forward_outputs: int,
     static_indices: Sequence[int],
     primals: Mapping[int, PrimalFacts],
-    mutated: Sequence[int] = (),
     has_backward: bool = True,
     name: str = "region0",
 ) -> JointGraph:
     """The record of a joint graph, taken before dead-code removal and common-subexpression elimination.
 
-    `static_indices` and `mutated` count primal placeholders; `primals` maps an index into the region's flat inputs to
+    `static_indices` counts primal placeholders; `primals` maps an index into the region's flat inputs to
     what it is. Raises CaptureError on a graph that fx allows and AOTAutograd never makes (call_module, call_method).
     """
     reader = _Reader(gm, context)
@@ -72,7 +77,7 @@ def snapshot_joint(
         symbols=reader.symbols(),
         subgraphs=reader.subgraphs(),
         has_backward=has_backward,
-        mutated=tuple(primal_nodes[i].name for i in mutated if i < len(primal_nodes)),
+        mutated=tuple(node.name for node in torch_private.mutated_primals(gm)),
         name=name,
     )
     return dataclasses.replace(graph, fingerprint=fingerprint(graph))
@@ -88,9 +93,30 @@ class _Reader:
         self._kept: list[Any] = []  # keeps storages alive while their addresses are keys
         self._shape_env: Any = None
         self._nested: dict[str, JointGraph] = {}
+        self._owners = self._forward_owners()
+
+    def _forward_owners(self) -> dict[int, tuple[str, str | None]]:
+        """Module of each forward op by its sequence number, which its backward ops share."""
+        owners: dict[int, tuple[str, str | None]] = {}
+        for node in self._gm.graph.nodes:
+            number = node.meta.get("seq_nr")
+            if number is None or node.meta.get("partitioner_tag") == "is_backward":
+                continue
+            module, module_type = self._context.origins.module(node)
+            owners.setdefault(number, (self._context.outside if module is None else module, module_type))
+        return owners
+
+    def _module(self, node: fx.Node) -> tuple[str | None, str | None]:
+        module, module_type = self._context.origins.module(node)
+        if module is not None or node.op != "call_function":
+            return module, module_type
+        number = node.meta.get("seq_nr")
+        if number in self._owners and "stack_trace" in node.meta:
+            return self._owners[number]
+        return None, None
 
     def node(self, node: fx.Node, primals: Mapping[int, PrimalFacts], primal_nodes: Sequence[fx.Node]) -> Node:
-        module, module_type = self._context.origins.module(node)
+        module, module_type = self._module(node)
         source, code = self._context.origins.line(node)
         kind, origin = self._kind(node, primals, primal_nodes)
         tags = node_tags(node) if node.op == "call_function" else meta_tags(node)
@@ -243,7 +269,7 @@ class _Reader:
             return ()
         found = []
         for name, source, hint, lower, upper in torch_private.symbol_facts(self._shape_env):
-            found.append(Symbol(name, source, _number(hint), _bound(lower), _bound(upper)))
+            found.append(Symbol(name, self._context.input_name(source), _number(hint), _bound(lower), _bound(upper)))
         return tuple(sorted(found, key=lambda symbol: symbol.name))
 
     # Arguments.

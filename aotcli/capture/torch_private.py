@@ -1,12 +1,13 @@
 """The one place where aotcli touches private torch: mend this file when PyTorch changes.
 
-Every name is imported lazily or at the top of a section; nothing else in aotcli imports torch._functorch, torch._inductor,
-torch._dynamo, torch._subclasses or torch.fx.experimental. A test per supported version holds each name.
+Every name is imported where it is used; nothing else in aotcli imports torch._functorch, torch._inductor, torch._dynamo,
+torch._subclasses or torch.fx.experimental. A test holds that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -127,7 +128,8 @@ def symbol_facts(shape_env: Any) -> list[tuple[str, str, Any, Any, Any]]:
     facts = []
     for symbol, bounds in shape_env.var_to_range.items():
         sources = shape_env.var_to_sources.get(symbol) or []
-        facts.append((str(symbol), source_name(sources[0]) if sources else "", values.get(symbol), bounds.lower, bounds.upper))
+        source = source_name(sources[0]) if sources else ""
+        facts.append((str(symbol), source, values.get(symbol), bounds.lower, bounds.upper))
     return facts
 
 
@@ -141,7 +143,7 @@ def source_name(source: Any) -> str:
 
 
 def placeholder_role(node: fx.Node) -> tuple[str, int | None]:
-    """(role, index into the flat inputs) of a joint graph's placeholder; role is primal, tangent, seed or backward_seed."""
+    """A placeholder's role (primal, tangent, seed or backward_seed) and its index among the region's flat inputs."""
     name = str(node.target)
     if "tangents" in name:
         return "tangent", None
@@ -176,14 +178,25 @@ def graph_inputs(gm: fx.GraphModule) -> list[tuple[str, Any]]:
     return found
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
 def break_reason(gm: fx.GraphModule) -> tuple[str, str | None] | None:
-    """Why Dynamo ended this graph, if not at the end of the function: (reason, ``file:line`` with absolute path)."""
+    """Why Dynamo ended this graph, if not at the end of the function: (reason, ``file:line`` with absolute path).
+
+    The reason is Dynamo's headline and explanation, without hints, addresses and links.
+    """
     reason = getattr(gm, "compile_subgraph_reason", None)
     if reason is None or not getattr(reason, "graph_break", False):
         return None
-    frames = [frame for frame in reason.user_stack]
+    frames = list(reason.user_stack)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
-    return str(reason.reason), where
+    lines = [line.strip() for line in _ADDRESS.sub("", str(reason.reason)).splitlines() if line.strip()]
+    text = lines[0] if lines else "graph break"
+    explanation = next((line for line in lines[1:] if line.startswith("Explanation:")), None)
+    if explanation is not None:
+        text = f"{text}: {explanation.removeprefix('Explanation:').strip()}"
+    return text, where
 
 
 # --- capture --------------------------------------------------------------------------------------------------
@@ -277,20 +290,20 @@ def is_nested_region(joint_inputs: Any) -> bool:
     return isinstance(joint_inputs, list) and not joint_inputs
 
 
-def mutated_inputs() -> tuple[int, ...]:
-    """Indices of the flat inputs that the region being compiled changes in place."""
-    from torch._guards import TracingContext
-
-    context = TracingContext.try_get()
-    meta = None if context is None else context.fw_metadata
-    if meta is None:
-        return ()
-    return tuple(i for i, info in enumerate(meta.input_info) if info.mutates_data)
-
-
-def backward_outputs(gm: fx.GraphModule, num_forward_outputs: int) -> int:
-    """How many outputs of a joint graph belong to the backward."""
-    return len(_flat_outputs(gm)) - num_forward_outputs
+def mutated_primals(gm: fx.GraphModule) -> list[fx.Node]:
+    """Primal placeholders that a graph changes: by a copy_ at its end, or by handing back the new value."""
+    changed: dict[fx.Node, None] = {}
+    primals = [n for n in gm.graph.find_nodes(op="placeholder") if placeholder_role(n)[0] == "primal"]
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
+        if node.args[0] in primals:
+            changed[node.args[0]] = None
+    by_index = {placeholder_role(n)[1]: n for n in primals}
+    for description in _output_descriptions(gm, 0):
+        if type(description).__name__ == "InputMutationAOTOutput":
+            node = by_index.get(getattr(description.mutated_input, "idx", None))
+            if node is not None:
+                changed[node] = None
+    return sorted(changed, key=primals.index)
 
 
 def _flat_outputs(gm: fx.GraphModule) -> list[Any]:
@@ -344,8 +357,8 @@ def capture_failures() -> tuple[type[BaseException], ...]:
         DataDependentOutputException,
         DynamicOutputShapeException,
         UnsupportedFakeTensorException,
+        UnsupportedOperatorException,
     )
-    from torch._subclasses.fake_tensor import UnsupportedOperatorException
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     return (
@@ -384,6 +397,13 @@ def is_fake(value: object) -> bool:
 def forget_converted(fake_mode: Any) -> None:
     """Drop the mode's weak references to what it converted: a module cannot swap a parameter that has any."""
     fake_mode.fake_tensor_converter.tensor_memo.clear()
+
+
+def weak_storage(storage: torch.UntypedStorage) -> Any:
+    """A reference that does not keep a storage alive; ``.expired()`` tells."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    return StorageWeakRef(storage)
 
 
 def data_dependent_errors() -> tuple[type[BaseException], ...]:

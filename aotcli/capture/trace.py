@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
+import os
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -70,21 +73,14 @@ def _capture(
 ) -> Capture:
     progress(f"building {workload.name} on {'fake' if fake else 'real'} tensors")
     built = build(workload, settings, fake=fake)
-    origins = Origins(_module_names(built.model), workload.root, ignore=_OWN_FRAMES)
-    context = SnapshotContext(origins, settings.level, settings.with_source)
-    names = _input_names(built)
     recorder = Recorder(
-        context,
-        _tensor_facts(built.model),
-        lambda source: _input_name(source, names),
-        execute=not fake,
-        progress=progress,
+        _context(workload, built, settings), _tensor_facts(built.model), execute=not fake, progress=progress
     )
     progress("capturing")
-    output = _run(built, settings, recorder)
+    output = _run(built, recorder)
     _check_output(output, workload, recorder)
     progress("measuring what eager saves")
-    eager, eager_notes = _eager(built, settings)
+    eager, eager_notes = _eager(built)
     trace = Trace(
         model=_model_info(workload, built, recorder),
         environment=_environment(settings),
@@ -102,26 +98,56 @@ def _capture(
 
 
 @contextlib.contextmanager
-def _ambient(built: BuiltWorkload, settings: CaptureSettings) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        if built.fake_mode is not None:
-            stack.enter_context(built.fake_mode)
-        if settings.autocast is not None:
-            device_type = torch.device(settings.device).type
-            stack.enter_context(torch.autocast(device_type, getattr(torch, settings.autocast)))
-        yield
+def _quiet() -> Iterator[None]:
+    """Keep the compiler's warnings off the terminal, unless TORCH_LOGS asks for logs."""
+    before = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "TORCH_LOGS" not in os.environ:
+            logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(before)
 
 
-def _run(built: BuiltWorkload, settings: CaptureSettings, recorder: Recorder) -> Any:
+def _context(workload: Workload, built: BuiltWorkload, settings: CaptureSettings) -> SnapshotContext:
+    origins = Origins(
+        _module_names(built.model), workload.root, ignore=_OWN_FRAMES, default=definition_line(workload, built.model)
+    )
+    return SnapshotContext(
+        origins,
+        settings.level,
+        outside="(loss)" if built.loss_inside and isinstance(built.model, nn.Module) else "",
+        input_name=lambda source: _input_name(source, built.input_names),
+        with_source=settings.with_source,
+    )
+
+
+def definition_line(workload: Workload, model: Any) -> str | None:
+    """``file:line`` (absolute) of what the workload is made from: the line that ops get which no line of the user's
+    code calls (a model that is an nn.Sequential, say)."""
+    if workload.files:
+        name = workload.spec.rpartition(":")[2] if ".py:" in workload.spec else "model"
+        for line, text in enumerate(workload.files[0].read_text("utf-8", "replace").splitlines(), 1):
+            if re.match(rf"(def|class)\s+{re.escape(name)}\b|{re.escape(name)}\s*[:=]", text):
+                return f"{workload.files[0]}:{line}"
+    function = type(model).forward if isinstance(model, nn.Module) else model
+    try:
+        return f"{inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]}"
+    except (OSError, TypeError):
+        return None
+
+
+def _run(built: BuiltWorkload, recorder: Recorder) -> Any:
     torch_private.reset_dynamo()
     try:
-        with torch_private.dynamo_limits(), warnings.catch_warnings(), _ambient(built, settings):
-            warnings.simplefilter("ignore")
+        with torch_private.dynamo_limits(), _quiet(), built.fake_mode or contextlib.nullcontext():
             step = torch.compile(built.step, backend=recorder.backend)
             return step(*built.args, **built.kwargs)
     except AotcliError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the model or the compiler raises is reported as such
+    except Exception as error:  # whatever the model or the compiler raises is reported as such
         raise _failure(error, recorder) from error
     finally:
         torch_private.reset_dynamo()
@@ -135,7 +161,9 @@ def _failure(error: BaseException, recorder: Recorder) -> CaptureError:
     where = f" at {place}" if place else ""
     fix = "run the model in eager first; --tensors real avoids fake tensors"
     if isinstance(error, torch_private.capture_failures()):
-        return CaptureError(f"the compiler could not capture the step{where}", why=f"{type(inner).__name__}: {text}", fix=fix)
+        return CaptureError(
+            f"the compiler could not capture the step{where}", why=f"{type(inner).__name__}: {text}", fix=fix
+        )
     return CaptureError(f"the model failed while it was traced{where}", why=f"{type(inner).__name__}: {text}", fix=fix)
 
 
@@ -196,19 +224,14 @@ def _tensor_facts(model: Any) -> dict[int, PrimalFacts]:
     return facts
 
 
-def _input_names(built: BuiltWorkload) -> tuple[str, ...]:
-    """Names of the positional inputs, from the signature of the user's forward."""
-    function = built.model.forward if isinstance(built.model, nn.Module) else built.model
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(each.name for each in parameters if each.kind in kinds)
+_SIZE = re.compile(r"(.*)\.(size|stride)\(\)\[(\d+)\]")
 
 
 def _input_name(source: str, names: tuple[str, ...]) -> str:
     """``L['args'][0]`` as the name of the first parameter, ``L['kwargs']['labels']`` as ``labels``."""
+    size = _SIZE.fullmatch(source)
+    if size is not None:
+        return f"{_input_name(size[1], names)}.{size[2]}({size[3]})"
     path = path_of_source(source)
     head, _, rest = path.partition(".")
     if source.startswith("L['args']") and head.isdigit():
@@ -216,7 +239,7 @@ def _input_name(source: str, names: tuple[str, ...]) -> str:
         return f"{first}.{rest}" if rest else first
     if path:
         return path
-    return source.split("'")[1] if "'" in source else source
+    return source.split("'")[1].lstrip("_") if "'" in source else source
 
 
 # What was traced.
@@ -239,7 +262,7 @@ def _model_info(workload: Workload, built: BuiltWorkload, recorder: Recorder) ->
 
 
 def _inputs(built: BuiltWorkload) -> list[tuple[str, torch.Tensor]]:
-    names = _input_names(built)
+    names = built.input_names
     found = []
     for i, value in enumerate(built.args):
         name = names[i] if i < len(names) else f"args.{i}"
@@ -276,10 +299,6 @@ def _mutations(recorder: Recorder) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _eager(built: BuiltWorkload, settings: CaptureSettings) -> tuple[Any, tuple[str, ...]]:
-    with warnings.catch_warnings(), _ambient(built, settings):
-        warnings.simplefilter("ignore")
+def _eager(built: BuiltWorkload) -> tuple[Any, tuple[str, ...]]:
+    with _quiet(), built.fake_mode or contextlib.nullcontext():
         return measure_eager(built)
-
-
-
