@@ -106,9 +106,7 @@ def _fake_faults(fake: bool) -> Iterator[None]:
         ) from cause
 
 
-def _settle(
-    definition: Definition, settings: CaptureSettings, fake_mode: Any | None, notes: list[str]
-) -> Definition:
+def _settle(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, notes: list[str]) -> Definition:
     """The definition with mode, dtype and device applied, on fake tensors where there is a mode for them."""
     dtype = _dtype(settings.dtype, "--dtype")
     if fake_mode is not None:
@@ -180,7 +178,7 @@ def _probe(definition: Definition, settings: CaptureSettings, fake_mode: Any | N
 
 
 def _files(workload: Workload) -> tuple[Path, ...]:
-    """The model file and the user's own modules that are loaded now; those of pytest and notebooks may be among them."""
+    """The model file and the user's own modules that are loaded now, the running script excepted."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     own = {path for path in own_modules().values() if main is None or path != Path(main).resolve()}
     return tuple(sorted(own | set(workload.files)))

@@ -53,7 +53,8 @@ def define_from_namespace(
     if loss is not None and not callable(loss):
         raise WorkloadError(f"{where}: `loss` is a {type(loss).__name__}", fix="make it a function loss(output)")
     in_output = False if loss is not None or not settings.loss else None
-    return Definition(model, args, kwargs, loss, names.get("dynamic_shapes"), in_output, namespace if owned else None, owned)
+    shapes = names.get("dynamic_shapes")
+    return Definition(model, args, kwargs, loss, shapes, in_output, namespace if owned else None, owned)
 
 
 class _Parts:

@@ -43,7 +43,7 @@ _EXAMPLE = "--input 'i64[2,128]<50257' or --input 'mask=bool[2,128]'"
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One input: a tensor of `dtype` and `shape`, or (with `dtype` None) the plain `value`. `name` None: by position."""
+    """One input: a tensor of `dtype` and `shape`, or where `dtype` is None a `value`; by position where `name` is."""
 
     text: str
     name: str | None

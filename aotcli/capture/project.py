@@ -39,7 +39,7 @@ def _foreign_folders() -> tuple[str, ...]:
 
 def is_own_file(path: Path) -> bool:
     """Whether a source file is the user's: not of the standard library, an installed package or aotcli."""
-    return _is_own(os.path.abspath(path)) and _is_own(os.path.realpath(path))
+    return _is_own(str(path.absolute())) and _is_own(str(path.resolve()))
 
 
 def _is_own(path: str) -> bool:
@@ -53,6 +53,6 @@ def own_modules() -> dict[str, Path]:
     for name, module in list(sys.modules.items()):
         origin = getattr(module, "__file__", None)
         # Thousands of modules are loaded: the text is looked at before the disk is.
-        if isinstance(origin, str) and os.path.isabs(origin) and origin.endswith(".py") and _is_own(origin):
+        if isinstance(origin, str) and origin.endswith(".py") and origin.startswith(os.sep) and _is_own(origin):
             found[name] = Path(os.path.realpath(origin))
     return {name: path for name, path in found.items() if _is_own(str(path))}

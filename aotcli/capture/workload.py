@@ -150,5 +150,5 @@ def _unknown_spec(spec: str) -> WorkloadError:
     near = get_close_matches(spec, names, n=3, cutoff=0.4) or get_close_matches(f"{spec}.py", names, n=3, cutoff=0.4)
     if spec.endswith(".json"):
         return WorkloadError(f"no such record: {spec}", fix="give a file that `aotcli trace MODEL -o FILE` wrote")
-    fix = f"did you mean {', '.join(near)}?" if near else "`aotcli trace model.py` reads `model` and `inputs` from a file"
+    fix = f"did you mean {', '.join(near)}?" if near else "`aotcli trace model.py` reads `model` and `inputs`"
     return WorkloadError(f"{spec!r} names no model", why=f"a model is one of {_FORMS}", fix=fix)

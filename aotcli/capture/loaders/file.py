@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aotcli.capture.project import own_modules, project_root, relative_to_root
 from aotcli.capture.user_error import explain_error
@@ -52,7 +53,8 @@ def _no_such_file(path: Path) -> WorkloadError:
     names = sorted(each.name for each in folder.glob("*.py"))
     near = get_close_matches(path.name, names, n=3, cutoff=0.4)
     shown = ", ".join((folder / each).as_posix() for each in near)
-    return WorkloadError(f"no such file: {path}", fix=f"did you mean {shown}?" if near else "give the path of a model file")
+    fix = f"did you mean {shown}?" if near else "give the path of a model file"
+    return WorkloadError(f"no such file: {path}", fix=fix)
 
 
 @contextmanager
@@ -110,11 +112,11 @@ def _execute(file: Path, name: str) -> ModuleType:
     present = sys.modules.get(name)
     if present is not None and os.path.realpath(getattr(present, "__file__", None) or "") != str(file):
         name = f"{name}_model_file"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        spec = importlib.util.spec_from_loader(name, importlib.machinery.SourceFileLoader(name, str(file)))
-    assert spec is not None and spec.loader is not None
+    loader = SourceFileLoader(name, str(file))
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader)
+    if spec is None:
+        raise WorkloadError(f"{file.name} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     return module
