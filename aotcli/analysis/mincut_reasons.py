@@ -1,0 +1,119 @@
+"""Why each value of the cut is saved, in the words of a report.
+
+The rule is the ban that keeps the value from being recomputed, or `cut` where it might be, and saving it costs least.
+A view, or a part of a tuple, is saved for the reason that holds for what it was taken from.
+"""
+
+from __future__ import annotations
+
+from aotcli.analysis.mincut_bans import Bans
+from aotcli.analysis.mincut_problem import Problem, Rule, taken_from
+from aotcli.ir.joint import Node, NodeKind, Ref, Tag
+from aotcli.ir.partition import Reason
+from aotcli.ir.tensor import OpaqueSpec, SymbolSpec
+
+_FAMILIES = {
+    "matmul": "mm addmm bmm baddbmm addbmm mv dot linear _scaled_mm _int_mm _grouped_mm _scaled_grouped_mm",
+    "convolution": "convolution convolution_backward cudnn_convolution _convolution mkldnn_convolution",
+}
+_FAMILY_OF = {op: family for family, ops in _FAMILIES.items() for op in ops.split()}
+
+_FIXED_TEXTS = {
+    Rule.SEED: "random seed",
+    Rule.DISTANCE: "far from backward",
+    Rule.REDUCTION: "reduction",
+    Rule.FAR_APART: "used far apart",
+    Rule.LONG_CHAIN: "long fusible chain",
+    Rule.RANDOM: "random",
+}
+
+
+def saved_reason(problem: Problem, bans: Bans, position: int) -> Reason:
+    """The reason for which the cut holds the value at `position`."""
+    node = problem.graph.nodes[position]
+    origin: int | None = position
+    while origin is not None and bans[origin] is None:
+        origin = taken_from(problem.graph, problem.ops, origin)
+    rule = None if origin is None else bans[origin]
+    if origin is None or rule is None:
+        return _choice(problem, position, node)
+    if origin != position and problem.graph.nodes[origin].is_placeholder:
+        # A view of an input could be made again from the input, unless that one cannot be saved.
+        rule = Rule.MUTATED if origin in problem.mutated.unsaveable else Rule.CUT
+        if rule is Rule.CUT:
+            return _choice(problem, position, node)
+    return _ban_reason(problem, origin, rule)
+
+
+def _choice(problem: Problem, position: int, node: Node) -> Reason:
+    if problem.roles.required_backward[position]:
+        return Reason(Rule.NEEDED.value, "returned by backward")
+    if isinstance(node.value, SymbolSpec):
+        return Reason(Rule.CUT.value, "symbolic size")
+    return Reason(Rule.CUT.value, "cut: min bytes")
+
+
+def _ban_reason(problem: Problem, position: int, rule: Rule) -> Reason:
+    node = problem.graph.nodes[position]
+    if rule is Rule.PRIMAL:
+        text = "backward state" if isinstance(node.value, OpaqueSpec) else _input_word(node)
+    elif rule is Rule.MUST_SAVE:
+        text = problem.policies.cause.get(position, "checkpoint policy")
+    elif rule is Rule.MUTATED:
+        text = f"reads {problem.mutated.source[position]}, changed in place"
+    elif rule is Rule.MATERIALIZED:
+        text = _reader(problem, position)
+    elif rule in (Rule.ALLOWLIST, Rule.COMPUTE_INTENSIVE, Rule.NON_BUILTIN):
+        return _op_reason(problem, position, rule)
+    else:
+        text = _FIXED_TEXTS[rule]
+    return Reason(rule.value, text)
+
+
+def _input_word(node: Node) -> str:
+    return {NodeKind.PARAM: "parameter", NodeKind.BUFFER: "buffer"}.get(node.kind, "input")
+
+
+def _op_reason(problem: Problem, position: int, rule: Rule) -> Reason:
+    """An op that is not on the list of recomputable ops is often not there for a reason that can be named."""
+    node = problem.graph.nodes[position]
+    if Tag.RANDOM in node.tags or Tag.RANDOM_OP in node.tags or "seed" in node.target:
+        return Reason(rule.value, "random")
+    family = _family(node)
+    if family is not None:
+        return Reason(rule.value, family)
+    return Reason(rule.value, f"not listed: {_short(node)}" if rule is Rule.ALLOWLIST else _short(node))
+
+
+def _family(node: Node) -> str | None:
+    if "attention" in node.target:
+        return "attention"
+    return _FAMILY_OF.get(_short(node))
+
+
+def _short(node: Node) -> str:
+    return node.packet.rpartition(".")[2]
+
+
+def _reader(problem: Problem, position: int) -> str:
+    """The op outside the forward that reads the value, through views, and cannot fuse the read: the costliest kind."""
+    best = (9, "")
+    pending, seen = [position], {position}
+    for v in pending:
+        for user in problem.graph.users_of[v]:
+            if not problem.roles.required_forward[user] and not problem.fusion.fusible(v, user):
+                best = min(best, _describe_reader(problem, v, user), key=lambda each: each[0])
+            if problem.ops.view[user] and user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return best[1]
+
+
+def _describe_reader(problem: Problem, value: int, user: int) -> tuple[int, str]:
+    """(rank, phrase): matmul and its like first, then other ops, then outputs."""
+    node = problem.graph.nodes[user]
+    if node.kind is NodeKind.OUTPUT:
+        returned = Ref(problem.graph.nodes[value].name) in problem.graph.forward_outputs
+        return (3, "forward output") if returned else (2, "is a gradient")
+    family = _family(node)
+    return (0, f"feeds bwd {family}") if family is not None else (1, f"feeds bwd {_short(node)}")
