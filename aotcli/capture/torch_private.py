@@ -1,7 +1,7 @@
 """The one place where aotcli touches private torch: mend this file when PyTorch changes.
 
-Every name is imported where it is used; nothing else in aotcli imports torch._functorch, torch._inductor, torch._dynamo,
-torch._subclasses or torch.fx.experimental. A test holds that.
+Every name is imported where it is used; nothing else in aotcli imports torch._functorch, torch._inductor,
+torch._dynamo, torch._subclasses or torch.fx.experimental. A test holds that.
 """
 
 from __future__ import annotations
