@@ -73,10 +73,10 @@ class Decision:
     """
 
     saved: tuple[tuple[str, Reason], ...]
-    replaced: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict[str, str])
     removed: frozenset[str] = frozenset()
-    bans: Mapping[str, str] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
+    bans: Mapping[str, str] = field(default_factory=dict[str, str])
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
     cut_value: float | None = None
     keep_order: bool = False
     drop_dead_collectives: bool = False
@@ -111,9 +111,9 @@ class Partition:
     unknown_flops: tuple[str, ...]
     peak_bytes: int
     cut_value: float | None = None
-    replaced: Mapping[str, str] = field(default_factory=dict)
-    bans: Mapping[str, str] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict[str, str])
+    bans: Mapping[str, str] = field(default_factory=dict[str, str])
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
     keep_order: bool = False
     drop_dead_collectives: bool = False
