@@ -132,11 +132,12 @@ def _load_from_file(path: Path, attribute: str) -> Any:
     if not path.is_file():
         raise StrategyError(f"there is no file {path}", why="a strategy FILE.py:NAME is read from that file")
     spec = importlib.util.spec_from_file_location(f"aotcli_user_strategy_{path.stem}", path)
-    assert spec is not None and spec.loader is not None  # a path that ends in .py always has a loader
+    assert spec is not None  # a path that ends in .py always has a loader
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # the user's file may raise anything
+    except Exception as error:  # noqa: BLE001 - the user's file may raise anything
         raise StrategyError(f"{path} cannot be imported", why=f"{type(error).__name__}: {error}") from error
     if attribute not in vars(module):
         public = [key for key in vars(module) if not key.startswith("_")]
@@ -151,7 +152,7 @@ def _load_from_file(path: Path, attribute: str) -> Any:
 def _load_entry_point(point: EntryPoint) -> Any:
     try:
         return point.load()
-    except Exception as error:  # somebody else's package may raise anything
+    except Exception as error:  # noqa: BLE001 - somebody else's package may raise anything
         raise StrategyError(
             f"the strategy {point.name!r} cannot be loaded",
             why=f"its entry point {point.value} raised {type(error).__name__}: {error}",
@@ -168,7 +169,7 @@ def _as_strategy(found: Any, name: str, options: dict[str, object]) -> Strategy:
         raise StrategyError(
             f"{name} is neither a strategy nor a partition function",
             why=f"it is a {type(found).__name__}",
-            fix="give a subclass of aotcli.strategies.Strategy, or a partition_fn(gm, joint_inputs, *, num_fwd_outputs)",
+            fix="give a subclass of aotcli.strategies.Strategy, or a partition function as AOTAutograd calls it",
         )
     from aotcli.strategies._partition_fn import PartitionFunction
 

@@ -96,7 +96,9 @@ def _parse(text: str, kind: Any, strategy: str, option: str) -> Any:
 
 def _bad_value(text: str, kind: Any, strategy: str, option: str, fix: str = "") -> StrategyError:
     return StrategyError(
-        f"{text!r} is no value for option {option!r} of strategy {strategy}", why=f"it takes {_kind_text(kind)}", fix=fix
+        f"{text!r} is no value for option {option!r} of strategy {strategy}",
+        why=f"it takes {_kind_text(kind)}",
+        fix=fix,
     )
 
 
