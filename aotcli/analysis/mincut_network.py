@@ -52,7 +52,8 @@ def cut_network(problem: Problem, bans: Bans, weights: list[int | None]) -> Save
     entry = _merged(range(0, 2 * count, 2), ties.source_in, ties.sink_in, source, sink)
     leave = _merged(range(1, 2 * count, 2), ties.source_out, ties.sink_out, source, sink)
     network = FlowNetwork(2 * count + 2)
-    for v in _between(problem, ties):
+    between = _between(problem, ties)
+    for v in between:
         network.add_arc(entry[v], leave[v], weights[v])
         if leave[v] != sink:
             for user in problem.graph.users_of[v]:
@@ -60,8 +61,7 @@ def cut_network(problem: Problem, bans: Bans, weights: list[int | None]) -> Save
                     network.add_arc(leave[v], entry[user], None)
     cut = minimum_cut(network, source, sink)
     side = cut.sink_side
-    arcs = _crossable(problem)
-    return SavedCut([v for v in range(count) if arcs[v] and not side[entry[v]] and side[leave[v]]], cut.value)
+    return SavedCut([v for v in between if not side[entry[v]] and side[leave[v]]], cut.value)
 
 
 def _merged(points: range, to_source: list[bool], to_sink: list[bool], source: int, sink: int) -> list[int]:

@@ -97,23 +97,25 @@ def _short(node: Node) -> str:
 
 def _reader(problem: Problem, position: int) -> str:
     """The op outside the forward that reads the value, through views, and cannot fuse the read: the costliest kind."""
-    best = (9, "")
+    found: list[tuple[int, str]] = []
     pending, seen = [position], {position}
     for v in pending:
         for user in problem.graph.users_of[v]:
             if not problem.roles.required_forward[user] and not problem.fusion.fusible(v, user):
-                best = min(best, _describe_reader(problem, v, user), key=lambda each: each[0])
-            if problem.ops.view[user] and user not in seen:
+                found.append(_describe_reader(problem, v, user))
+            is_view = problem.ops.view[user] or Tag.VIEW_SCHEMA in problem.graph.nodes[user].tags
+            if is_view and user not in seen:
                 seen.add(user)
                 pending.append(user)
-    return best[1]
+    return min(found, key=lambda each: each[0])[1] if found else "read by backward"
 
 
 def _describe_reader(problem: Problem, value: int, user: int) -> tuple[int, str]:
-    """(rank, phrase): matmul and its like first, then other ops, then outputs."""
+    """(rank, phrase): matmul and its like first, then other ops, then outputs, then views (what reads them says more)."""
     node = problem.graph.nodes[user]
     if node.kind is NodeKind.OUTPUT:
         returned = Ref(problem.graph.nodes[value].name) in problem.graph.forward_outputs
         return (3, "forward output") if returned else (2, "is a gradient")
     family = _family(node)
-    return (0, f"feeds bwd {family}") if family is not None else (1, f"feeds bwd {_short(node)}")
+    rank = 0 if family is not None else 4 if Tag.VIEW_SCHEMA in node.tags else 1
+    return rank, f"feeds bwd {family or _short(node)}"
