@@ -24,8 +24,8 @@ class DeviceSensitivity:
 
 
 def device_kind(node: Node) -> str | None:
-    """Which kind of device-dependent op a node is, if any."""
-    if node.kind is not NodeKind.OP:
+    """Which kind of device-dependent op of the forward a node is, if any; its gradient's kernel follows."""
+    if node.kind is not NodeKind.OP or "backward" in node.target:
         return None
     if "dot_product" in node.target and "attention" in node.target:
         return ATTENTION

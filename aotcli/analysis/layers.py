@@ -1,6 +1,6 @@
 """Saved values folded by repeated layer: twelve equal blocks make one row.
 
-A row is keyed by module path with every number replaced by ``*``, op, shape, dtype and rule. Values that share one
+A row is keyed by module path with every number replaced by ``*``, op, shape, dtype and reason. Values that share one
 storage are one tensor. Rows that differ only in which module of one class they belong to (the two layer norms of a
 block and the last one) become one row that names them all.
 """
@@ -70,11 +70,12 @@ def fold_saved(
     """Rows of the saved tensors in `categories`, largest first (then in the forward's order)."""
     wanted = frozenset(categories)
     groups: dict[tuple[object, ...], list[_Tensor]] = {}
-    for tensor in _tensors(graph, [value for value in saved if value.category in wanted]):
+    values = sorted((v for v in saved if v.category in wanted), key=lambda value: graph.index[value.name])
+    for tensor in _tensors(graph, values):
         pattern = None if tensor.path is None else layer_pattern(tensor.path)
         # Modules of one class are told apart only by `_module_names`; without a class, by their path.
         owner = tensor.module_type or pattern
-        key = (owner, tensor.what, tensor.spec.shape, tensor.spec.dtype, tensor.values[0].reason.rule)
+        key = (owner, tensor.what, tensor.spec.shape, tensor.spec.dtype, tensor.values[0].reason)
         groups.setdefault(key, []).append(tensor)
     rows = [_row(tensors) for tensors in groups.values()]
     return tuple(sorted(rows, key=lambda row: -row.nbytes))
@@ -86,7 +87,7 @@ def flat_rows(
     """One row for each saved tensor value, in the forward's order. A second view of a storage has 0 bytes."""
     wanted = frozenset(categories)
     rows: list[SavedRow] = []
-    for value in saved:
+    for value in sorted(saved, key=lambda value: graph.index[value.name]):
         if value.category in wanted and isinstance(value.value, TensorSpec):
             node = graph[value.name]
             tensor = _Tensor(value.module, value.module_type, node_label(graph, node), value.value, (value,))
@@ -113,7 +114,7 @@ def _tensor(graph: JointGraph, group: list[SavedValue]) -> _Tensor:
         spec = first.value
     else:
         spec = maker.value
-        what = f"{what} ({len(group)} views)"
+        what = f"{what}, {len(group)} views"
     return _Tensor(
         path=first.module if maker.module is None else maker.module,
         module_type=first.module_type if maker.module is None else maker.module_type,

@@ -18,12 +18,11 @@ def header_lines(page: Page, trace: Trace) -> list[str]:
     indent = min(len(name) + 2, 24)
     what = [f"{step_text(trace)}, {'train' if trace.train else 'eval'}", *parameter_texts(trace), *input_texts(trace)]
     what.append(device_text(trace))
-    breaks = f"{plural(len(trace.regions), 'region')}, {plural(len(trace.breaks), 'break')}"
     nodes = sum(len(graph.nodes) for graph in trace.regions)
-    how = [f"level {trace.settings.level}", f"torch {trace.environment.torch}", breaks]
-    how += [f"{count_text(nodes)} nodes", trace.tensors]
-    lines = flow(page, [plain(part) for part in what], indent, page.style(name, "bold") + " " * (indent - len(name)))
-    return lines + flow(page, how, indent)
+    parts = [*what, f"level {trace.settings.level}", f"torch {trace.environment.torch.partition('+')[0]}"]
+    parts.append(f"{plural(len(trace.regions), 'region')}, {plural(len(trace.breaks), 'break')}")
+    parts += [f"{count_text(nodes)} nodes", trace.tensors]
+    return flow(page, [plain(part) for part in parts], indent, page.style(name, "bold") + " " * (indent - len(name)))
 
 
 def flow(page: Page, parts: Sequence[str], indent: int, first: str = "") -> list[str]:

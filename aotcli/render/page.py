@@ -14,6 +14,7 @@ _ASCII = {
     "·": "-",
     "−": "-",
     "→": "->",
+    "≈": "~",
     "≥": ">=",
     "≤": "<=",
     "…": "...",
@@ -22,6 +23,8 @@ _ASCII = {
 }
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+# A number and its unit stay on one line.
+_BREAK = re.compile(r" (?!(?:[KMGT]iB|B|[kMGTPE]?FLOP|%)(?![A-Za-z]))")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -57,7 +60,7 @@ class Page:
         room = max(20, self.width - indent)
         lines: list[str] = []
         current = ""
-        for word in text.split(" "):
+        for word in _BREAK.split(text):
             if current and len(current) + 1 + len(word) > room:
                 lines.append(current)
                 current = word

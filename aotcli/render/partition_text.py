@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from aotcli.analysis.devices import DeviceSensitivity, device_sensitivities
+from aotcli.analysis.peak import PeakPlace
 from aotcli.analysis.summary import Alternative, Plan, RecomputeSummary, summarize_plan_recomputed
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Category, Partition, SavedKind
@@ -21,11 +22,15 @@ LABEL_WIDTH = 13
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """How to show a plan. `target` is how the command line named model and settings, for commands to copy; `usage`
-    the lines to paste into a training script; `quiet` leaves notes and next steps out."""
+    """How to show a plan.
+
+    `target` is how the command line named model and settings, for commands to copy; `peak` is where the peak lies;
+    `usage` the lines to paste into a training script; `quiet` leaves notes and next steps out.
+    """
 
     rows: RowOptions = field(default_factory=RowOptions)
     target: str = "MODEL"
+    peak: PeakPlace | None = None
     alternative: Alternative | None = None
     usage: tuple[str, ...] = ()
     quiet: bool = False
@@ -36,7 +41,7 @@ def render_partition_text(trace: Trace, plan: Plan, page: Page, view: PartitionV
     lines = [*header_lines(page, trace), "", *_verdict(page, trace, plan), ""]
     lines += _regions(page, trace, plan, view.rows)
     lines += _also_kept(page, trace, plan, view.rows)
-    lines += ["", *_costs(page, trace, plan)]
+    lines += ["", *_costs(page, trace, plan, view.peak)]
     if not view.quiet:
         lines += _notes(page, trace, plan)
         lines += _next_steps(page, plan, view)
@@ -58,7 +63,7 @@ def eager_text(trace: Trace, plan: Plan) -> str:
         return "eager not measured"
     eager = trace.eager.saved_bytes
     change = change_text(plan.saved_bytes, eager)
-    compared = change if change.startswith("same") else f"this plan {change}"
+    compared = change if change.endswith("same") else f"here {change}"
     return f"eager saves {bytes_text(eager)} ({compared})"
 
 
@@ -120,7 +125,7 @@ def labelled(page: Page, label: str, text: str) -> list[str]:
     return [page.style(label, "bold") + lines[0][len(label) :], *lines[1:]]
 
 
-def _costs(page: Page, trace: Trace, plan: Plan) -> list[str]:
+def _costs(page: Page, trace: Trace, plan: Plan, place: PeakPlace | None) -> list[str]:
     recomputed = summarize_plan_recomputed(trace, plan)
     lines = labelled(page, "Recomputed", f"{recompute_text(recomputed)}{_flops_added(plan)}")
     ops = f"forward {_ops(plan.forward_ops, plan.forward_flops)}"
@@ -129,8 +134,16 @@ def _costs(page: Page, trace: Trace, plan: Plan) -> list[str]:
         shown = ", ".join(plan.unknown_flops[:3]) + (", ..." if len(plan.unknown_flops) > 3 else "")
         ops += f"; FLOPs unknown for {shown}"
     lines += labelled(page, "Ops", ops)
-    peak = f"≥ {bytes_text(plan.peak_bytes)} above parameters and inputs (workspace of ops not counted)"
-    return lines + labelled(page, "Peak", peak)
+    return lines + labelled(page, "Peak", peak_text(plan, place))
+
+
+def peak_text(plan: Plan, place: PeakPlace | None) -> str:
+    """The predicted peak, as the lower bound that it is."""
+    text = f"≥ {bytes_text(plan.peak_bytes)}"
+    if place is not None:
+        where = f" of {place.module}" if place.module else ""
+        text += f" at {place.what}{where} in the {'backward' if place.backward else 'forward'}"
+    return f"{text} (lower bound: no workspace)"
 
 
 def _ops(count: int, flops: int) -> str:
@@ -138,11 +151,9 @@ def _ops(count: int, flops: int) -> str:
 
 
 def _flops_added(plan: Plan) -> str:
-    if not plan.recomputed_ops:
-        return ""
     useful = plan.forward_flops + plan.backward_flops - plan.recompute_flops
     share = f", {100.0 * plan.recompute_flops / useful:.1f} % more" if useful and plan.recompute_flops else ""
-    return f" · {magnitude_text(plan.recompute_flops, 'FLOP')}{share}"
+    return f" · {magnitude_text(plan.recompute_flops, 'FLOP')}{share}" if plan.recompute_flops else ""
 
 
 def recompute_text(recomputed: RecomputeSummary) -> str:

@@ -14,7 +14,9 @@ from aotcli.render.units import column_bytes, column_unit, count_text, dtype_tex
 
 SORTS = ("bytes", "order", "module", "name")
 DEFAULT_LIMIT = 12
+FLAT_LIMIT = 40
 WIDE = 110
+_WHY_WIDTH = 16
 _NEGLIGIBLE = 0.005  # rows that together hold less than this share of all saved bytes are one row
 
 
@@ -84,14 +86,15 @@ def natural(text: str) -> list[tuple[int, int, str]]:
 def _kept(largest: Sequence[SavedRow], options: RowOptions) -> int:
     if options.limit is not None:
         return options.limit
+    limit = FLAT_LIMIT if options.flat else DEFAULT_LIMIT
     total = sum(row.nbytes for row in largest)
     rest = total
-    for position, row in enumerate(largest[:DEFAULT_LIMIT]):
+    for position, row in enumerate(largest[:limit]):
         if rest < _NEGLIGIBLE * total and len(largest) - position > 1:
             return position
         rest -= row.nbytes
     # A table with one row more is shorter than one that says "1 more".
-    return len(largest) if len(largest) == DEFAULT_LIMIT + 1 else DEFAULT_LIMIT
+    return len(largest) if len(largest) == limit + 1 else limit
 
 
 def saved_lines(page: Page, rows: Rows, total_bytes: int, options: RowOptions) -> list[str]:
@@ -107,7 +110,7 @@ def saved_lines(page: Page, rows: Rows, total_bytes: int, options: RowOptions) -
 
 
 def _columns(unit: str, usual: str, flat: bool, wide: bool) -> list[Column]:
-    columns = [Column(unit.rjust(8), right=True), Column("%", right=True)]
+    columns = [Column(unit.rjust(7), right=True), Column("%", right=True)]
     columns.append(Column("name", minimum=10, style="bold") if flat else Column("n", right=True))
     columns += [
         Column("module", minimum=9, style="cyan"),
@@ -131,10 +134,17 @@ def _cells(row: SavedRow, unit_bytes: int, total: int, usual: str, flat: bool, w
     cells += [row.module, row.what, shape]
     if wide:
         cells.append(dtype_text(row.dtype))
-    cells.append(row.reason if wide else row.rule)
+    cells.append(row.reason if wide else short_reason(row))
     if wide:
         cells.append(_line_text(row))
     return cells
+
+
+def short_reason(row: SavedRow) -> str:
+    """The reason where it fits a narrow column, else its rule where that is a phrase of its own."""
+    if len(row.reason) > _WHY_WIDTH and " " in row.rule and len(row.rule) < len(row.reason):
+        return row.rule
+    return row.reason
 
 
 def _line_text(row: SavedRow) -> str:
@@ -146,9 +156,9 @@ def _line_text(row: SavedRow) -> str:
 def _rest_cells(rest: Sequence[SavedRow], unit_bytes: int, total: int, flat: bool, wide: bool) -> list[str]:
     nbytes = sum(row.nbytes for row in rest)
     tensors = sum(row.count for row in rest)
-    more = f"{len(rest)} more {'value' if flat else 'group'}{'' if len(rest) == 1 else 's'}"
+    more = f"{len(rest)} more"
     cells = [column_bytes(nbytes, unit_bytes), percent_text(nbytes, total)]
-    cells += [more, "", ""] if flat else [count_text(tensors), more, ""]
+    cells += ["", "", more] if flat else [count_text(tensors), "", more]
     return [*cells, "", *([""] if wide else []), "--all to list", *([""] if wide else [])]
 
 

@@ -100,14 +100,14 @@ def percent_text(part: float, whole: float) -> str:
 
 
 def change_text(new: float, old: float) -> str:
-    """A change relative to `old`: ``+74.0 %``, ``−28.1 %``, ``same``; ``new`` where `old` is nothing."""
+    """A change relative to `old`: ``+74.0 %``, ``−28.1 %``, ``same``, ``≈ same`` below 0.05 %; ``new`` where `old` is nothing."""
     if new == old:
         return "same"
     if not old:
         return "new"
     change = 100.0 * (new - old) / old
     if abs(change) < 0.05:
-        return "same to 0.1 %"
+        return "≈ same"
     return f"{'+' if change > 0 else '−'}{abs(change):.1f} %"
 
 
