@@ -60,21 +60,23 @@ def test_forward_and_backward_ops_have_module_and_line(level: str) -> None:
     graph = graph_of(Block(), torch.randn(4, 8), level=level, loss=lambda out: out.pow(2).mean())
     mm = op(graph, "aten.addmm.default")
     assert (mm.module, mm.module_type) == ("inner.0", "Linear")
-    assert mm.source is not None and mm.source.endswith(
-        f"{Path(__file__).name}:{Block.forward.__code__.co_firstlineno + 1}"
-    )
+    assert mm.source is not None
+    assert mm.source.endswith(f"{Path(__file__).name}:{Block.forward.__code__.co_firstlineno + 1}")
     loss = op(graph, "aten.pow.Tensor_Scalar")
     assert loss.module == "(loss)"
     backward = [n for n in graph.nodes if n.partitioner_tag == "is_backward" and n.kind is NodeKind.OP]
-    assert backward and all(n.source for n in backward)
+    assert backward
+    assert all(n.source for n in backward)
     assert {"inner.0", "inner.1", "", "(loss)"} <= {n.module for n in backward}
 
 
 def test_views_share_a_storage_and_say_so() -> None:
     graph = graph_of(lambda x, w: (x.t() @ w).sin(), torch.randn(4, 8, requires_grad=True), torch.randn(4, 2))
     view, base = op(graph, "aten.t.default"), graph.placeholders[0]
-    assert isinstance(view.value, TensorSpec) and isinstance(base.value, TensorSpec)
-    assert view.value.storage == base.value.storage and view.value.nbytes == 4 * 8 * 4
+    assert isinstance(view.value, TensorSpec)
+    assert isinstance(base.value, TensorSpec)
+    assert view.value.storage == base.value.storage
+    assert view.value.nbytes == 4 * 8 * 4
     assert {Tag.VIEW, Tag.VIEW_SCHEMA} <= view.tags
 
 
@@ -94,7 +96,7 @@ def test_dropout_is_random_and_attention_without_dropout_is_not() -> None:
 
     query = torch.randn(1, 2, 16, 8, requires_grad=True)
     plain = graph_of(lambda q: attend(q, 0.0), query)
-    attention = [n for n in plain.nodes if "scaled_dot_product" in n.target][0]
+    attention = next(n for n in plain.nodes if "scaled_dot_product" in n.target)
     assert Tag.RANDOM not in attention.tags
 
 
@@ -108,7 +110,8 @@ def test_symbols_are_named_by_their_source_alone() -> None:
     second = graph_of(Block(), torch.randn(4, 8), dynamic=True)
     assert first == second
     bound = [n for n in first.nodes if n.binds is not None]
-    assert bound and all(isinstance(n.value, SymbolSpec) and n.value.hint in (4, 8) for n in bound)
+    assert bound
+    assert all(isinstance(n.value, SymbolSpec) and n.value.hint in (4, 8) for n in bound)
     assert {n.binds for n in bound} <= first.symbol_names
 
 
@@ -117,13 +120,14 @@ def test_flops_of_products_and_of_attention_are_counted() -> None:
     assert op(graph, "aten.mm.default").flops == 2 * 4 * 8 * 16
     query = torch.randn(1, 2, 16, 8, requires_grad=True)
     attention = graph_of(lambda q: nn.functional.scaled_dot_product_attention(q, q, q), query)
-    forward = [n for n in attention.nodes if "scaled_dot_product" in n.target and "backward" not in n.target][0]
+    forward = next(n for n in attention.nodes if "scaled_dot_product" in n.target and "backward" not in n.target)
     assert forward.flops == 2 * (2 * 16 * 16 * 8) * 2
 
 
 def test_a_step_without_gradient_is_one_forward_region() -> None:
     graph = graph_of(lambda x: x.sin(), torch.randn(4))
-    assert not graph.has_backward and graph.num_forward_outputs == 1
+    assert not graph.has_backward
+    assert graph.num_forward_outputs == 1
 
 
 def test_nested_graphs_are_nested_records() -> None:
@@ -145,8 +149,10 @@ def test_a_graph_break_gives_regions_and_a_reason_without_addresses() -> None:
     seen = trace(broken, torch.randn(4, requires_grad=True))
     assert len(seen.regions) == 2
     (cut,) = seen.breaks
-    assert "graph_break" in cut.reason and "0x" not in cut.reason
-    assert cut.source is not None and cut.source.startswith("tests/test_snapshot.py:")
+    assert "graph_break" in cut.reason
+    assert "0x" not in cut.reason
+    assert cut.source is not None
+    assert cut.source.startswith("tests/test_snapshot.py:")
 
 
 def test_the_same_capture_twice_is_equal() -> None:

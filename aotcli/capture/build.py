@@ -167,11 +167,11 @@ def _replace(definition: Definition, model: Any, args: tuple[Any, ...], kwargs: 
 
 
 def _probe(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, root: Path) -> Any:
-    """The model's output, to see whether it carries a loss; no gradient is recorded."""
+    """The model's output, to see whether it carries a loss."""
     autocast = _dtype(settings.autocast, "--autocast")
     context = nullcontext() if autocast is None else torch.autocast(torch.device(settings.device).type, dtype=autocast)
     try:
-        with fake_mode if fake_mode is not None else nullcontext(), torch.no_grad(), context:
+        with fake_mode if fake_mode is not None else nullcontext(), context:
             return definition.model(*definition.args, **definition.kwargs)
     except Exception as error:
         raise WorkloadError("the model raised when it was called", why=explain_error(error, root)) from error

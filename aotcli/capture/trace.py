@@ -23,7 +23,7 @@ from aotcli.capture.origins import Origins, path_of_source
 from aotcli.capture.recorder import LiveRegion, Recorder
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext
 from aotcli.capture.workload import BuiltWorkload, Workload, build
-from aotcli.errors import AotcliError, CaptureError
+from aotcli.errors import AotcliError, CaptureError, WorkloadError
 from aotcli.ir.joint import NodeKind
 from aotcli.ir.trace import CaptureSettings, Environment, ModelInfo, Trace
 
@@ -60,7 +60,7 @@ def capture(workload: Workload, settings: CaptureSettings, progress: Progress | 
                 why=error.why,
                 fix="--tensors auto falls back to real tensors; --tensors real starts with them",
             ) from error
-        reason = " ".join(error.what.split())
+        reason = " ".join((error.why or error.what).split())
         report("fake tensors did not work; trying real ones")
         try:
             return _capture(workload, settings, report, fake=False, notes=(f"traced on real tensors: {reason}",))
@@ -148,12 +148,12 @@ def _run(built: BuiltWorkload, recorder: Recorder) -> Any:
     except AotcliError:
         raise
     except Exception as error:  # whatever the model or the compiler raises is reported as such
-        raise _failure(error, recorder) from error
+        raise _failure(error, recorder, fake=built.fake_mode is not None) from error
     finally:
         torch_private.reset_dynamo()
 
 
-def _failure(error: BaseException, recorder: Recorder) -> CaptureError:
+def _failure(error: BaseException, recorder: Recorder, *, fake: bool) -> CaptureError:
     """What the model or the compiler raised, as one message with the user's line."""
     inner = _innermost(error)
     place = _user_line(inner, recorder) or _user_line(error, recorder)
@@ -172,6 +172,8 @@ def _innermost(error: BaseException) -> BaseException:
     seen = {id(error)}
     while True:
         inner = getattr(error, "inner_exception", None) or error.__cause__
+        if inner is None and isinstance(error, torch_private.capture_failures()):
+            inner = error.__context__  # Dynamo words the failure anew and drops the cause
         if not isinstance(inner, BaseException) or id(inner) in seen:
             return error
         seen.add(id(inner))
@@ -192,7 +194,7 @@ def _check_output(output: Any, workload: Workload, recorder: Recorder) -> None:
     leaves = pytree.tree_leaves(output)
     if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
         kinds = ", ".join(sorted({type(leaf).__name__ for leaf in leaves})) or "nothing"
-        raise CaptureError(
+        raise WorkloadError(
             f"{workload.name} returns no tensor",
             why=f"its output holds {kinds}: an output type that torch.utils._pytree does not open is one leaf"
             if leaves
