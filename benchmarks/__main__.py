@@ -37,7 +37,7 @@ def render(figures: list[Figure]) -> str:
             "# What aotcli promises about time and size, measured",
             "",
             "Written by `make bench`. A ratio compares two things that took turns in one run, by their medians; ranges",
-            "are the fastest and the slowest turn.",
+            "are the fastest and the slowest turn. Seconds are processor time, and wall time for whole commands.",
             "",
             *(f"* {line}" for line in describe_machine()),
             "",

@@ -1,8 +1,9 @@
 """What `trace` adds to the capture that it cannot do without.
 
-Bare capture is Dynamo and AOTAutograd (for level inductor also Inductor's decompositions and joint passes) up to the
-moment when a partition function is handed the joint graph; there it stops. `trace` is everything that the command
-does from a model file to the text of its record, imports apart. Both build the model anew, on fake tensors.
+Bare capture is Dynamo and AOTAutograd (for level inductor also Inductor's decompositions and joint passes) with no
+partitioner: the partition function hands back two empty halves, and everything stops when the compiled step would run.
+`trace` is everything that the command does from a model file to the text of its record, imports apart. Both build the
+model anew, on fake tensors.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from typing import Any
 import torch
 
 from aotcli.capture import torch_private
-from aotcli.capture.build import build
 from aotcli.capture.trace import capture
-from aotcli.capture.workload import Workload, load_workload
+from aotcli.capture.workload import Workload, build, load_workload
 from aotcli.ir.serial import dump_trace
 from aotcli.ir.trace import CaptureSettings
 from benchmarks.measure import Figure, elapsed, interleaved, report, spread
@@ -27,43 +27,40 @@ MOST = 1.10
 LLAMA = (("num_hidden_layers", "32"), ("batch", "1"), ("seq", "4096"))
 
 
-class Reached(Exception):
-    """Bare capture got to the partitioner; carries the number of joint nodes and the time."""
-
-    def __init__(self, nodes: int) -> None:
-        super().__init__(nodes)
-        self.nodes = nodes
-        self.at = time.perf_counter()
+class Compiled(Exception):
+    """Raised in place of the compiled step, when bare capture is done."""
 
 
-def stop(gm: torch.fx.GraphModule, _inputs: Any, **_rest: Any) -> Any:
-    """A partition function that does nothing but end the capture."""
-    raise Reached(len(gm.graph.nodes))
+def run_nothing(*_arguments: Any) -> list[Any]:
+    raise Compiled
 
 
-def unreachable(*_arguments: Any, **_rest: Any) -> Any:
-    raise AssertionError("the capture went past the partitioner")
+def compile_nothing(_gm: torch.fx.GraphModule, _inputs: Any) -> Any:
+    return torch_private.boxed(run_nothing)
 
 
-def bare(workload: Workload, settings: CaptureSettings) -> Reached:
-    """Capture up to the partitioner. Returns what it reached."""
+def bare(workload: Workload, settings: CaptureSettings) -> tuple[float, int]:
+    """Capture without a partitioner. Returns the seconds that it took and the number of joint nodes."""
+    nodes = 0
+
+    def partition(gm: torch.fx.GraphModule, _inputs: Any, *, num_fwd_outputs: int, **_rest: Any) -> Any:
+        nonlocal nodes
+        nodes += len(gm.graph.nodes)
+        return torch_private.stub_halves(gm, num_fwd_outputs)
+
+    start = time.process_time()
     built = build(workload, settings, fake=True)
     make = torch_private.inductor_backend if settings.level == "inductor" else torch_private.aten_backend
     torch_private.reset_dynamo()
-    try:
-        with built.fake_mode:
-            step = torch.compile(built.step, backend=make(stop, unreachable, unreachable))
+    with built.fake_mode:
+        step = torch.compile(built.step, backend=make(partition, compile_nothing, compile_nothing))
+        try:
             step(*built.args, **built.kwargs)
-    except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, Reached):
-            cause = getattr(cause, "inner_exception", None) or cause.__cause__
-        if cause is None:
-            raise
-        return cause
-    finally:
-        torch_private.reset_dynamo()
-    raise AssertionError("the step was never partitioned")
+        except Compiled:
+            return time.process_time() - start, nodes
+        finally:
+            torch_private.reset_dynamo()
+    raise AssertionError("the step ran without being compiled")
 
 
 def compare(name: str, spec: str, settings: CaptureSettings, rounds: int) -> Figure:
@@ -72,10 +69,8 @@ def compare(name: str, spec: str, settings: CaptureSettings, rounds: int) -> Fig
 
     def time_bare() -> float:
         nonlocal nodes
-        start = time.perf_counter()
-        reached = bare(load_workload(spec, settings), settings)
-        nodes = reached.nodes
-        return reached.at - start
+        seconds, nodes = bare(load_workload(spec, settings), settings)
+        return seconds
 
     def trace() -> None:
         dump_trace(capture(load_workload(spec, settings), settings).trace)
