@@ -20,8 +20,7 @@ import dataclasses
 from aotcli.ir.joint import Arg, Const, JointGraph, Mapping, Node, NodeKind, Ref, Slice, Tag, map_refs
 from aotcli.ir.tensor import TensorSpec
 
-_Leaf = tuple[str, object]
-_Key = tuple[str, tuple[_Leaf, ...]]
+_Key = tuple[str, tuple[object, ...]]
 _Token = tuple[tuple[Arg, ...], tuple[tuple[str, Arg], ...]]
 
 _EFFECT_WORDS = frozenset({"set", "enter", "exit", "seed"})
@@ -41,7 +40,7 @@ def eliminate_common(graph: JointGraph) -> tuple[JointGraph, dict[str, str]]:
     region = 0
     for position, node in enumerate(graph.nodes):
         region += _mutates(node)
-        if any(replaced_at[source] for source in inputs_of[position]):
+        if any(map(replaced_at.__getitem__, inputs_of[position])):
             node = _renamed(node, stands_for)
         if node.kind is not NodeKind.OP or Tag.NO_CSE in node.tags or position in kept_apart:
             nodes.append(node)
@@ -101,7 +100,7 @@ def _mutates(node: Node) -> bool:
 
 
 def _hash_key(node: Node) -> _Key:
-    leaves: list[_Leaf] = []
+    leaves: list[object] = []
     for arg in node.args:
         _add_leaves(arg, leaves)
     for _, arg in node.kwargs:
@@ -109,15 +108,15 @@ def _hash_key(node: Node) -> _Key:
     return node.target, tuple(leaves)
 
 
-def _add_leaves(arg: Arg, leaves: list[_Leaf]) -> None:
+def _add_leaves(arg: Arg, leaves: list[object]) -> None:
     """Append what torch would hash: the type of each leaf, and its value or, for numbers, Python's hash of it."""
     if isinstance(arg, Ref):
-        leaves.append(("ref", arg.name))
+        leaves.append(arg.name)
+    elif isinstance(arg, (bool, int, float)):
+        leaves.append((type(arg), hash(arg)))
     elif isinstance(arg, tuple):
         for part in arg:
             _add_leaves(part, leaves)
-    elif isinstance(arg, (bool, int, float)):
-        leaves.append((type(arg).__name__, hash(arg)))
     elif isinstance(arg, Mapping):
         for _, part in arg.items:
             _add_leaves(part, leaves)
@@ -125,6 +124,6 @@ def _add_leaves(arg: Arg, leaves: list[_Leaf]) -> None:
         for part in (arg.start, arg.stop, arg.step):
             _add_leaves(part, leaves)
     elif isinstance(arg, Const):
-        leaves.append((arg.kind, arg.text))
+        leaves.append(arg)
     else:
-        leaves.append(("text", arg))
+        leaves.append((type(arg), arg))

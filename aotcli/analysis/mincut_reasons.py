@@ -111,7 +111,7 @@ def _reader(problem: Problem, position: int) -> str:
 
 
 def _describe_reader(problem: Problem, value: int, user: int) -> tuple[int, str]:
-    """(rank, phrase): matmul and its like first, then other ops, then outputs, then views (what reads them says more)."""
+    """(rank, phrase): matmul and its like first, then other ops, then outputs, then views, whose readers say more."""
     node = problem.graph.nodes[user]
     if node.kind is NodeKind.OUTPUT:
         returned = Ref(problem.graph.nodes[value].name) in problem.graph.forward_outputs

@@ -8,12 +8,12 @@ It is data here, names without their overload.
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from aotcli.errors import StrategyError
-from aotcli.ir.joint import JointGraph, Node, NodeKind, Tag
+from aotcli.ir.joint import JointGraph, NodeKind, Tag
 
 OP_SETS = ("inductor", "nvfuser")
 
@@ -77,47 +77,46 @@ def op_facts(graph: JointGraph, op_set: str = "inductor", recomputable_ops: str 
     and so may the overload). Fusible is recomputable or random. Raises StrategyError for an unknown set or a name that
     is not an op's.
     """
-    tests = _membership(op_set)
-    if recomputable_ops:
-        names = _op_names(recomputable_ops)
-        tests["recomputable"] = lambda node: node.target in names or node.packet in names
-        tests["fusible"] = lambda node: tests["recomputable"](node) or tests["random"](node)
-    found = {
-        fact: [node.kind is NodeKind.OP and is_member(node) for node in graph.nodes]
-        for fact, is_member in tests.items()
-    }
-    return OpFacts(**found)
+    if op_set not in OP_SETS:
+        raise StrategyError(
+            f"unknown op set {op_set!r}",
+            why="it names the ops that mincut may recompute",
+            fix=f"one of: {', '.join(OP_SETS)}",
+        )
+    found = _tagged(graph) if op_set == "inductor" else _published(graph)
+    if not recomputable_ops:
+        return found
+    names = _op_names(recomputable_ops)
+    chosen = [node.kind is NodeKind.OP and (node.target in names or node.packet in names) for node in graph.nodes]
+    fusible = [a or b for a, b in zip(chosen, found.random, strict=True)]
+    return dataclasses.replace(found, recomputable=chosen, fusible=fusible)
 
 
-_Membership = Callable[[Node], bool]
-
-
-def _membership(op_set: str) -> dict[str, _Membership]:
-    if op_set == "inductor":
-        return {
-            "recomputable": lambda node: Tag.RECOMPUTABLE in node.tags,
-            "fusible": lambda node: Tag.FUSIBLE in node.tags,
-            "view": lambda node: Tag.VIEW in node.tags,
-            "random": lambda node: Tag.RANDOM_OP in node.tags,
-            "compute_intensive": lambda node: Tag.COMPUTE_INTENSIVE in node.tags,
-        }
-    if op_set == "nvfuser":
-        return {
-            "recomputable": _nvfuser_recomputable,
-            "fusible": lambda node: _nvfuser_recomputable(node) or node.packet in _RANDOM,
-            "view": lambda node: node.packet in _NVFUSER_VIEW,
-            "random": lambda node: node.packet in _RANDOM,
-            "compute_intensive": lambda node: node.packet in _NVFUSER_COMPUTE_INTENSIVE,
-        }
-    raise StrategyError(
-        f"unknown op set {op_set!r}",
-        why="it names the ops that mincut may recompute",
-        fix=f"one of: {', '.join(OP_SETS)}",
+def _tagged(graph: JointGraph) -> OpFacts:
+    tags = [node.tags for node in graph.nodes]
+    return OpFacts(
+        recomputable=[Tag.RECOMPUTABLE in each for each in tags],
+        fusible=[Tag.FUSIBLE in each for each in tags],
+        view=[Tag.VIEW in each for each in tags],
+        random=[Tag.RANDOM_OP in each for each in tags],
+        compute_intensive=[Tag.COMPUTE_INTENSIVE in each for each in tags],
     )
 
 
-def _nvfuser_recomputable(node: Node) -> bool:
-    return Tag.POINTWISE in node.tags or node.packet in _NVFUSER_RECOMPUTABLE
+def _published(graph: JointGraph) -> OpFacts:
+    packets = [node.packet if node.kind is NodeKind.OP else "" for node in graph.nodes]
+    recomputable = [
+        packet in _NVFUSER_RECOMPUTABLE or Tag.POINTWISE in node.tags
+        for packet, node in zip(packets, graph.nodes, strict=True)
+    ]
+    random = [packet in _RANDOM for packet in packets]
+    return OpFacts(
+        recomputable=recomputable,
+        fusible=[a or b for a, b in zip(recomputable, random, strict=True)],
+        view=[packet in _NVFUSER_VIEW for packet in packets],
+        random=random,
+        compute_intensive=[packet in _NVFUSER_COMPUTE_INTENSIVE for packet in packets],
+    )
 
 
 def _op_names(text: str) -> frozenset[str]:

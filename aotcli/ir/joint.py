@@ -153,9 +153,13 @@ class Node:
     @property
     def refs(self) -> tuple[str, ...]:
         """Names of the nodes this one reads, each once, in order."""
-        found = dict.fromkeys(name for arg in self.args for name in arg_refs(arg))
-        for _, arg in self.kwargs:
-            found.update(dict.fromkeys(arg_refs(arg)))
+        # Called for every node of large graphs: most arguments are references or plain constants.
+        found: dict[str, None] = {}
+        for arg in (*self.args, *(arg for _, arg in self.kwargs)):
+            if isinstance(arg, Ref):
+                found[arg.name] = None
+            elif isinstance(arg, (tuple, Slice, Mapping)):
+                found.update(dict.fromkeys(arg_refs(arg)))
         return tuple(found)
 
     @property
