@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from aotcli.analysis.assemble import assemble
 from aotcli.analysis.mincut import decide
@@ -15,9 +14,8 @@ from aotcli.ir.partition import Partition
 from aotcli.strategies._contract import Strategy
 
 
-def _option(default: Any, text: str, **more: object) -> Any:
-    metadata: Mapping[str, object] = {"help": text, **more}
-    return field(default=default, metadata=metadata)
+def _option(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,9 @@ class MinCut(Strategy):
     name: ClassVar[str] = "mincut"
     summary: ClassVar[str] = "save the fewest bytes, recompute only cheap, fusible ops (what torch.compile does)"
 
-    op_set: str = _option("inductor", "ops that may be recomputed: inductor (the installed PyTorch's) or nvfuser")
+    op_set: Literal["inductor", "nvfuser"] = _option(
+        "inductor", "which ops may be recomputed: the installed PyTorch's, or the narrower published set"
+    )
     recomputable_ops: str = _option("", "comma list of ops that replaces the recomputable ones of the set")
     cse: bool = _option(True, "merge ops that compute the same thing first")
     aggressive: bool = _option(False, "recompute whatever is neither random nor compute intensive nor a reduction")
