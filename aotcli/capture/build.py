@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from aotcli.capture import torch_private
 from aotcli.capture.define import bind_inputs
 from aotcli.capture.dynamic import mark_all_dynamic, mark_dynamic_shapes
-from aotcli.capture.fake import Faker, LargeTensorsFake, tensors_of
+from aotcli.capture.fake import Faker, large_tensors_fake, tensors_of
 from aotcli.capture.inputs import torch_dtype_name
 from aotcli.capture.project import own_modules
 from aotcli.capture.step import StepModule, carries_loss
@@ -33,7 +33,7 @@ def build_workload(workload: Workload, settings: CaptureSettings, *, fake: bool)
     _check_device(settings.device)
     fake_mode = torch_private.new_fake_mode() if fake else None
     with _seeded(settings.seed), _fake_faults(fake):
-        with LargeTensorsFake(fake_mode) if fake else nullcontext():
+        with large_tensors_fake(fake_mode) if fake else nullcontext():
             definition = workload.define()
         notes = list(definition.notes)
         settled = _settle(definition, settings, fake_mode, notes)

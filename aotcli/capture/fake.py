@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,6 +42,13 @@ class LargeTensorsFake(torch_private.dispatch_mode()):
         # nn.Module.to() swaps fake parameters, which weak references to them would forbid.
         torch_private.forget_converted(self.fake_mode)
         return result
+
+
+@contextmanager
+def large_tensors_fake(fake_mode: Any) -> Iterator[None]:
+    """The context in which the user's code builds the model and its inputs."""
+    with LargeTensorsFake(fake_mode), torch_private.sampling_skips_fake():
+        yield
 
 
 def _flat(value: Any) -> Iterator[Any]:

@@ -399,6 +399,23 @@ def forget_converted(fake_mode: Any) -> None:
     fake_mode.fake_tensor_converter.tensor_memo.clear()
 
 
+@contextlib.contextmanager
+def sampling_skips_fake() -> Iterator[None]:
+    """Let `torch.nn.init.trunc_normal_` leave fake tensors alone: it resamples until a test on the values holds."""
+    from torch.nn import init
+
+    original = init._no_grad_trunc_normal_
+
+    def skipping(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return tensor if is_fake(tensor) else original(tensor, *args, **kwargs)
+
+    init._no_grad_trunc_normal_ = skipping
+    try:
+        yield
+    finally:
+        init._no_grad_trunc_normal_ = original
+
+
 def weak_storage(storage: torch.UntypedStorage) -> Any:
     """A reference that does not keep a storage alive; ``.expired()`` tells."""
     from torch.multiprocessing.reductions import StorageWeakRef
