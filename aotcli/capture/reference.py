@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from torch import fx
 
@@ -47,7 +46,7 @@ def run_partition_function(function: PartitionFn, live: LiveRegion, label: str) 
                 num_fwd_outputs=live.num_fwd_outputs,
                 static_lifetime_input_indices=list(live.static_indices),
             )
-        except Exception as error:  # noqa: BLE001 - somebody else's function may raise anything
+        except Exception as error:
             first = (str(error).splitlines() or [""])[0]
             raise StrategyError(
                 f"{label} failed on {live.graph.name}",

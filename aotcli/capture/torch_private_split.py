@@ -160,12 +160,12 @@ def replay_random_ops(
     """
     from torch._functorch import config
     from torch._functorch.partitioners import functionalize_rng_ops
+    from torch._prims.rng_prims import run_and_save_rng_state
 
     with config.patch(graphsafe_rng_functionalization=False):
         forward, backward = functionalize_rng_ops(gm, forward, backward, num_symints)
     states = [node for node in backward.graph.find_nodes(op="placeholder") if node.name.startswith("rng_state_output")]
-    wrapper = torch._prims.rng_prims.run_and_save_rng_state
-    for node in forward.graph.find_nodes(op="call_function", target=wrapper):
+    for node in forward.graph.find_nodes(op="call_function", target=run_and_save_rng_state):
         states += [user for user in node.users if user.args == (node, 0)]
     for node in states:
         node.meta["val"] = _state_of_fixed_size(node.meta["val"])

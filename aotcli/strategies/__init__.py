@@ -137,7 +137,7 @@ def _load_from_file(path: Path, attribute: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - the user's file may raise anything
+    except Exception as error:
         raise StrategyError(f"{path} cannot be imported", why=f"{type(error).__name__}: {error}") from error
     if attribute not in vars(module):
         public = [key for key in vars(module) if not key.startswith("_")]
@@ -152,7 +152,7 @@ def _load_from_file(path: Path, attribute: str) -> Any:
 def _load_entry_point(point: EntryPoint) -> Any:
     try:
         return point.load()
-    except Exception as error:  # noqa: BLE001 - somebody else's package may raise anything
+    except Exception as error:
         raise StrategyError(
             f"the strategy {point.name!r} cannot be loaded",
             why=f"its entry point {point.value} raised {type(error).__name__}: {error}",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aotcli.analysis.assemble import assemble
+from aotcli.analysis.mincut_mutation import mutated_reads
+from aotcli.analysis.roles import classify
 from aotcli.errors import StrategyError
-from aotcli.ir.joint import JointGraph
+from aotcli.ir.joint import JointGraph, Tag
 from aotcli.ir.partition import Decision, Partition, Reason
 from aotcli.strategies._contract import Strategy
 
@@ -38,11 +40,32 @@ def plan_with(
         )
     from aotcli.capture.reference import read_decision, run_partition_function
 
-    if graph.has_backward:
-        decision = read_decision(graph, run_partition_function(function, live, strategy), reason, strategy)
-    else:
-        decision = Decision(saved=())
-    return assemble(graph, decision, strategy=strategy, options=options)
+    if not graph.has_backward:
+        return assemble(graph, Decision(saved=()), strategy=strategy, options=options)
+    decision = read_decision(graph, run_partition_function(function, live, strategy), reason, strategy)
+    partition = assemble(graph, decision, strategy=strategy, options=options)
+    return replace(partition, notes=(*partition.notes, *_hazards(graph, partition)))
+
+
+def _hazards(graph: JointGraph, partition: Partition) -> tuple[str, ...]:
+    """What such a split gets wrong without a word: PyTorch 2.13 does both (issues 190758 and 185876 on its tracker)."""
+    recomputed = set(partition.recomputed)
+    redrawn = [name for name in recomputed if Tag.RANDOM in graph[name].tags and not graph[name].must_recompute]
+    mutated = mutated_reads(graph, classify(graph))
+    stale = sorted(recomputed.intersection(graph.nodes[position].name for position in mutated.banned))
+    notes: list[str] = []
+    if redrawn:
+        notes.append(
+            "wrong gradients: random ops run again in the backward and draw other numbers there"
+            f" ({', '.join(sorted(redrawn)[:3])}{', ...' if len(redrawn) > 3 else ''})"
+        )
+    if stale:
+        source = graph[mutated.source[graph.index[stale[0]]]]
+        notes.append(
+            f"wrong gradients: {stale[0]} runs again in the backward, after the step has changed what it reads"
+            f" ({source.origin or source.name})"
+        )
+    return tuple(notes)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""PyTorch's own `default_partition`, run on a copy of the captured graph: a reference to compare with."""
+"""PyTorch's own `default_partition`, run on a copy of the captured graph: a reference."""
 
 from __future__ import annotations
 
