@@ -1,7 +1,7 @@
 """What PyTorch's own min-cut partitioner builds and finds, read at the private seam while it decides.
 
-`networkx.minimum_cut` is replaced while the partitioner runs on a copy of a graph, so that its whole network can be read:
-the arcs from the source are its bans with their reasons, the arcs within a node its weights.
+`networkx.minimum_cut` is replaced while the partitioner runs on a copy of a graph, so that its whole network can be
+read off: arcs from the source are its bans with their reasons, arcs within a node its weights.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def torch_min_cut_evidence(
 
     `config` are settings of `torch._functorch.config`. Random ops that nobody reads count as dead, as in a compilation.
     """
-    import networkx
+    import networkx as nx
     from torch._functorch import config as functorch_config
     from torch._functorch import partitioners
     from torch._guards import TracingContext, tracing
@@ -90,13 +90,13 @@ def torch_min_cut_evidence(
         value, (_, sink_side) = networkx_minimum_cut(graph, source, sink)
         raise _Found(graph, value, sink_side)
 
-    networkx_minimum_cut = networkx.minimum_cut
+    networkx_minimum_cut = nx.minimum_cut
     with contextlib.ExitStack() as stack:
         stack.enter_context(tracing(TracingContext(None)))
         stack.enter_context(functorch_config.patch(config))
         stack.enter_context(_replaced(partitioners, "log", rules))
         stack.enter_context(_replaced(partitioners, "classify_nodes", remember_roles))
-        stack.enter_context(_replaced(networkx, "minimum_cut", leave_with_cut))
+        stack.enter_context(_replaced(nx, "minimum_cut", leave_with_cut))
         try:
             partitioners.min_cut_rematerialization_partition(
                 copied, (), num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=list(static_indices)
