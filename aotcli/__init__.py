@@ -1,0 +1,36 @@
+"""See, decide and check what a PyTorch training step saves for its backward.
+
+    import aotcli
+
+    trace = aotcli.trace(model, (x, y))
+    print(aotcli.partition(trace, strategy="mincut"))
+
+Nothing heavy is imported until a function is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aotcli.api import load as load
+    from aotcli.api import partition as partition
+    from aotcli.api import save as save
+    from aotcli.api import trace as trace
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load", "partition", "save", "trace"]
+
+_FROM_API = frozenset(__all__) - {"__version__"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FROM_API:
+        from aotcli import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,13 +21,15 @@ _VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
 class Plan:
     """What one strategy decides for every region of a trace, in the trace's order. Bytes by unique storage.
 
-    `label` is the strategy with the options that were given: ``mincut:aggressive=true``.
+    `label` is the strategy with the options that were given: ``mincut:aggressive=true``. `usage` holds the lines that
+    make `torch.compile` use the same plan, where there are any.
     """
 
     strategy: str
     options: Mapping[str, object]
     partitions: tuple[Partition, ...]
     label: str
+    usage: tuple[str, ...] = ()
 
     @property
     def saved_bytes(self) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from aotcli.analysis.assemble import decision_of
+from aotcli.analysis.cut import cut, half_graph
 from aotcli.analysis.summary import backward_marks
 from aotcli.ir.joint import Arg, Const, JointGraph, Node, NodeKind, Ref, Slice
 from aotcli.ir.joint import Mapping as MappingArg
+from aotcli.ir.partition import Partition
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec, Value
 from aotcli.render.page import Page, plain
 from aotcli.render.units import dtype_text
@@ -35,6 +38,16 @@ def joint_code(graph: JointGraph) -> GraphCode:
         if node.kind in (NodeKind.OP, NodeKind.ATTR)
     }
     return GraphCode(f"joint_{graph.name}", graph.nodes, marks, graph.subgraphs)
+
+
+def half_code(graph: JointGraph, partition: Partition, half: str) -> GraphCode:
+    """The "forward" or "backward" that `partition` cuts off: F, B, and R for what the backward runs again."""
+    halves = cut(graph, decision_of(partition))
+    cut_off = half_graph(graph, halves.forward if half == "forward" else halves.backward, f"{half}_{graph.name}")
+    marks = {node.name: "F" if half == "forward" else "B" for node in cut_off.nodes}
+    if half == "backward":
+        marks |= dict.fromkeys(partition.recomputed, "R")
+    return GraphCode(cut_off.name, cut_off.nodes, marks, cut_off.subgraphs)
 
 
 def render_code(code: GraphCode, page: Page) -> str:
@@ -66,7 +79,7 @@ def _node_line(node: Node, mark: str, depth: int, page: Page) -> str:
     margin = _INDENT * (depth + 1)
     if node.kind is NodeKind.OUTPUT:
         return f"  {margin}return {arg_text(node.args[0] if len(node.args) == 1 else node.args)}"
-    style = {"B": "yellow", "F": "green"}.get(mark)
+    style = {"B": "yellow", "F": "green", "R": "red"}.get(mark)
     shown = page.style(mark, style) if style else mark
     text = f"{margin}{node.name}: {value_text(node.value)} = {call_text(node)}"
     return f"{shown} {_aligned(text, _comment([node.module or '', node.source or '', node.checkpoint or '']), page)}"

@@ -100,7 +100,7 @@ def percent_text(part: float, whole: float) -> str:
 
 
 def change_text(new: float, old: float) -> str:
-    """A change relative to `old`: ``+74.0 %``, ``−28.1 %``, ``same``, ``≈ same`` below 0.05 %; ``new`` where `old` is nothing."""
+    """A change relative to `old`: ``+74.0 %``, ``same``, ``≈ same`` below 0.05 %; ``new`` where `old` is nothing."""
     if new == old:
         return "same"
     if not old:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -32,6 +33,17 @@ class Strategy(ABC):
         each other.
         """
 
+    def partition_function(self) -> Callable[..., Any] | None:
+        """The partition function of AOTAutograd's kind that this strategy is, where it is one: it then splits itself."""
+        return None
+
     @property
     def options(self) -> dict[str, object]:
         return asdict(self)
+
+    def usage(self, level: str) -> tuple[str, ...]:
+        """Lines for a training script whose variable is `model`, that make PyTorch alone use this plan at `level`.
+
+        Empty where PyTorch has no switch for it.
+        """
+        return ()

@@ -1,0 +1,8 @@
+"""``python -m aotcli``."""
+
+from __future__ import annotations
+
+from aotcli.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,388 @@
+"""The use cases: what the command line, a notebook or a test asks for. Imports torch only where a model is captured.
+
+    trace = aotcli.trace(model, (x, y), loss=lambda out: out.mean())
+    print(aotcli.partition(trace, strategy="mincut"))
+    aotcli.save(trace, "net.aot.json")
+
+`trace`, `partition`, `save` and `load` are what `import aotcli` offers; the rest serves the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
+from aotcli.errors import InputError, StrategyError
+from aotcli.ir.trace import CaptureSettings, Trace
+from aotcli.render.page import Page
+from aotcli.render.saved_table import RowOptions
+
+if TYPE_CHECKING:
+    from aotcli.capture.trace import Capture
+    from aotcli.capture.workload import Workload
+    from aotcli.ir.environment import Doctor
+    from aotcli.render.code import GraphCode
+    from aotcli.strategies import Strategy, StrategyInfo
+
+Progress = Callable[[str], None]
+GRAPHS = ("joint", "forward", "backward")
+
+# Plans to offer as cheaper ones, as the command line writes them.
+_ALTERNATIVES = (("mincut", {}), ("mincut", {"aggressive": "true"}), ("recompute-all", {}))
+_WORTH_NAMING = 0.99  # an alternative must save less than this share of the plan's bytes
+
+
+def trace(
+    model: Any,
+    inputs: Any = None,
+    *,
+    loss: Callable[[Any], Any] | None = None,
+    dynamic_shapes: Any = None,
+    name: str | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
+    settings: CaptureSettings | None = None,
+    **options: Any,
+) -> Trace:
+    """Capture one training step.
+
+    `model` is a module or a function, with `inputs` a tensor, a tuple, a dict or ``(tuple, dict)``; or a name as the
+    command line takes it (``model.py``, ``hf:NAME``), without `inputs`. `loss` maps the output to a scalar and is
+    then part of the step. `options` are fields of `CaptureSettings`: level, device, dtype, train, ...
+
+    Raises WorkloadError or CaptureError where the model cannot be captured, EnvironmentProblem without a fit torch.
+    """
+    settings = _settings(settings, options)
+    if _is_name(model, inputs) and cache and loss is None:
+        return _cached_or_captured(str(model), settings, progress)
+    workload = _workload(model, inputs, settings, loss=loss, dynamic_shapes=dynamic_shapes, name=name)
+    return capture(workload, settings, progress).trace
+
+
+def partition(
+    model: Any,
+    inputs: Any = None,
+    *,
+    strategy: str | Strategy | Sequence[str | Strategy] = "mincut",
+    options: Mapping[str, object] | None = None,
+    alternatives: bool = True,
+    cache: bool = True,
+    progress: Progress | None = None,
+    settings: CaptureSettings | None = None,
+    target: str = "MODEL",
+    **trace_options: Any,
+) -> PartitionResult:
+    """Plan what one training step saves.
+
+    `model` is a `Trace`, or what `trace` takes. `strategy` is a name, ``name:option=value,...``, a `Strategy`, or
+    several of them to compare; `options` go to every strategy that has them. With `alternatives`, one plan that saves
+    less is looked for. `target` is how commands in the text name the model.
+
+    Raises what `trace` raises, and StrategyError for an unknown strategy or option, or one that needs the live model.
+    """
+    chosen = choose_strategies(strategy, options)
+    live_needed = any(each.strategy.needs_live for each in chosen)
+    live: Sequence[Any] = ()
+    if isinstance(model, Trace):
+        found = model
+        if live_needed:
+            raise _needs_model(next(each for each in chosen if each.strategy.needs_live), model)
+    elif live_needed:
+        extra = {key: trace_options.pop(key) for key in ("loss", "dynamic_shapes", "name") if key in trace_options}
+        settings = _settings(settings, trace_options)
+        captured = capture(_workload(model, inputs, settings, **extra), settings, progress)
+        found, live = captured.trace, captured.regions
+    else:
+        found = trace(model, inputs, cache=cache, progress=progress, settings=settings, **trace_options)
+    plans = tuple(_plan(found, each, live) for each in chosen)
+    alternative = cheaper_alternative(found, plans[0]) if alternatives and len(plans) == 1 else None
+    return PartitionResult(found, plans, alternative, target=target)
+
+
+def trace_script(
+    command: Sequence[str], *, settings: CaptureSettings | None = None, progress: Progress | None = None
+) -> Trace:
+    """Run the user's own script (``python train.py ARGS``) and record the first step of each compiled region.
+
+    Raises WorkloadError where the command is no Python script, CaptureError where it compiles nothing.
+    """
+    from aotcli.capture.environment import require_torch
+
+    require_torch()
+    from aotcli.capture.script import capture_script
+
+    return _owned(capture_script(tuple(command), settings or CaptureSettings(), progress))
+
+
+def save(what: Trace | PartitionResult, path: str | PathLike[str], *, force: bool = False) -> None:
+    """Write a trace as a record, or a result as a plan file. A name that ends in ``.gz`` is compressed.
+
+    Raises OutputError where `path` holds somebody else's file (unless `force`) or cannot be written.
+    """
+    from aotcli.ir import serial
+
+    if isinstance(what, Trace):
+        serial.write_trace(what, path, force=force)
+    else:
+        serial.write_plan(what.trace, what.plans[0].partitions, path, force=force)
+
+
+def load(path: str | PathLike[str]) -> Trace:
+    """Read a record; ``-`` is standard input. Raises RecordError where it is none, damaged, or too new."""
+    from aotcli.ir import serial
+
+    return serial.read_trace(path)
+
+
+def strategies() -> tuple[StrategyInfo, ...]:
+    """Every strategy with its options."""
+    from aotcli.strategies import describe_strategies
+
+    return describe_strategies()
+
+
+def doctor() -> Doctor:
+    """What is installed, which devices there are, and how to get what is missing."""
+    from aotcli.capture.environment import examine
+
+    return examine()
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionResult:
+    """The plans of one or several strategies for one trace. Printing it shows what the command line shows."""
+
+    trace: Trace
+    plans: tuple[Plan, ...]
+    alternative: Alternative | None = None
+    target: str = field(default="MODEL", kw_only=True)
+
+    @property
+    def plan(self) -> Plan:
+        """The first strategy's plan."""
+        return self.plans[0]
+
+    @property
+    def saved_bytes(self) -> int:
+        """Activation bytes that the first plan saves, by unique storage."""
+        return self.plan.saved_bytes
+
+    def text(self, page: Page | None = None, rows: RowOptions | None = None, *, quiet: bool = False) -> str:
+        """The view of one plan, or the comparison of several."""
+        page, rows = page or Page(), rows or RowOptions()
+        if len(self.plans) > 1:
+            from aotcli.render.comparison_text import render_comparison_text
+
+            return render_comparison_text(self.trace, self.plans, page, rows)
+        from aotcli.analysis.peak import locate_step_peak
+        from aotcli.render.partition_text import PartitionView, render_partition_text
+
+        peak = locate_step_peak(self.trace.regions, self.plan.partitions)
+        view = PartitionView(rows, self.target, peak, self.alternative, self.plan.usage, quiet)
+        return render_partition_text(self.trace, self.plan, page, view)
+
+    def markdown(self, rows: RowOptions | None = None) -> str:
+        """The same as GitHub-flavoured Markdown."""
+        from aotcli.render.markdown import render_partition_markdown
+
+        return render_partition_markdown(self.trace, self.plans, rows or RowOptions())
+
+    def json(self) -> str:
+        """The plans as JSON of schema "aotcli.partition" ("aotcli.comparison" for several)."""
+        from aotcli.render.partition_json import render_partition_json
+
+        return render_partition_json(self.trace, self.plans)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+# Below: parts of the use cases that the command line also calls.
+
+
+def capture(workload: Workload, settings: CaptureSettings, progress: Progress | None = None) -> Capture:
+    """Capture a workload, every node with an owner where one can be told. Raises EnvironmentProblem without torch."""
+    from aotcli.capture.environment import require_torch
+
+    require_torch()
+    from aotcli.capture import trace as tracing
+
+    captured = tracing.capture(workload, settings, progress)
+    return dataclasses.replace(captured, trace=_owned(captured.trace))
+
+
+def _owned(found: Trace) -> Trace:
+    """The trace with owners for the nodes that tracing left without."""
+    from aotcli.analysis.owners import with_owners
+
+    return dataclasses.replace(found, regions=tuple(with_owners(graph) for graph in found.regions))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenStrategy:
+    """A strategy, and how the user wrote it."""
+
+    label: str
+    strategy: Strategy
+
+
+def choose_strategies(
+    strategy: str | Strategy | Sequence[str | Strategy], options: Mapping[str, object] | None = None
+) -> tuple[ChosenStrategy, ...]:
+    """Strategies by name with their options. Shared `options` go to each strategy that has them.
+
+    Raises StrategyError for an unknown name, an option that none of them has, or a value that does not parse.
+    """
+    from aotcli.strategies import Strategy, load_strategy
+
+    given = [strategy] if isinstance(strategy, str | Strategy) else list(strategy)
+    if not given:
+        raise InputError("no strategy was given", fix="name one, such as mincut; `aotcli strategies` lists them")
+    shared = {key.replace("-", "_"): value for key, value in (options or {}).items()}
+    unused = set(shared)
+    chosen: list[ChosenStrategy] = []
+    for each in given:
+        name, own = (each, {}) if isinstance(each, Strategy) else parse_strategy(each)
+        plain = name if isinstance(name, Strategy) else load_strategy(name)
+        known = {option.name for option in dataclasses.fields(plain)}
+        taken = {key: value for key, value in shared.items() if key in known}
+        unused -= taken.keys()
+        if isinstance(name, Strategy):
+            chosen.append(ChosenStrategy(plain.name, plain))
+            continue
+        # With one strategy, an option that it does not have is its own error, which names those that it has.
+        wanted = {**(shared if len(given) == 1 else taken), **own}
+        chosen.append(ChosenStrategy(_label(name, wanted), load_strategy(name, wanted)))
+    if unused and len(given) > 1:
+        raise StrategyError(
+            f"none of the strategies has an option {min(unused).replace('_', '-')!r}",
+            why="an option goes to every strategy that has it",
+            fix="`aotcli strategies` lists each strategy's options",
+        )
+    return tuple(chosen)
+
+
+def parse_strategy(text: str) -> tuple[str, dict[str, object]]:
+    """``name:key=value,...`` as name and options; ``FILE.py:NAME`` is a name. A part without ``=`` continues the
+    value before it. Raises StrategyError where the options do not parse."""
+    name, separator, rest = text.rpartition(":")
+    if not separator or "=" not in rest:
+        return text, {}
+    options: dict[str, object] = {}
+    key = ""
+    for part in rest.split(","):
+        before, equals, value = part.partition("=")
+        if equals:
+            key = before.strip()
+            options[key] = value.strip()
+        elif key:
+            options[key] = f"{options[key]},{part.strip()}"
+        else:
+            raise StrategyError(
+                f"strategy {text!r}: {part!r} is no option", why="options are key=value", fix=f"write {name}:key=value"
+            )
+    return name, options
+
+
+def _label(name: str, options: Mapping[str, object]) -> str:
+    texts = [f"{key.replace('_', '-')}={value}" for key, value in options.items()]
+    return f"{name}:{','.join(texts)}" if texts else name
+
+
+def cheaper_alternative(found: Trace, plan: Plan) -> Alternative | None:
+    """One plan that saves less than `plan` at the least cost: without matmuls if there is one, fewest FLOPs first."""
+    if not plan.saved_bytes:
+        return None
+    candidates: list[Alternative] = []
+    for name, options in _ALTERNATIVES:
+        if name == plan.strategy and not options:
+            continue
+        other = _plan(found, choose_strategies(name, options)[0], ())
+        if other.saved_bytes < _WORTH_NAMING * plan.saved_bytes:
+            words = " ".join(["--strategy", name, *(f"--{key}" for key in options)])
+            recomputed = summarize_plan_recomputed(found, other)
+            candidates.append(Alternative(words, other.saved_bytes, other.recompute_flops, recomputed))
+    return min(candidates, key=lambda each: (each.recompute_flops, each.saved_bytes), default=None)
+
+
+def graph_code(
+    found: Trace, graph: str, *, strategy: str = "mincut", options: Mapping[str, object] | None = None
+) -> list[GraphCode]:
+    """The joint graph of each region as code, or its forward or backward as `strategy` would cut it.
+
+    Raises InputError for an unknown `graph`, StrategyError as `partition` does.
+    """
+    from aotcli.render.code import half_code, joint_code
+
+    if graph not in GRAPHS:
+        raise InputError(f"there is no graph {graph!r}", fix=f"choose {', '.join(GRAPHS)}")
+    if graph == "joint":
+        return [joint_code(region) for region in found.regions]
+    plans = partition(found, strategy=strategy, options=options, alternatives=False).plan.partitions
+    return [half_code(region, plan, graph) for region, plan in zip(found.regions, plans, strict=True)]
+
+
+def _plan(found: Trace, chosen: ChosenStrategy, live: Sequence[Any]) -> Plan:
+    strategy = chosen.strategy
+    partitions = tuple(
+        strategy.plan(graph, live[position] if live else None) for position, graph in enumerate(found.regions)
+    )
+    return Plan(strategy.name, strategy.options, partitions, chosen.label, strategy.usage(found.settings.level))
+
+
+def _needs_model(chosen: ChosenStrategy, found: Trace) -> StrategyError:
+    return StrategyError(
+        f"{chosen.label} cannot plan a record",
+        why="it is PyTorch's own function and needs the captured graph itself",
+        fix=f"aotcli partition {found.model.spec} --strategy {chosen.label}",
+    )
+
+
+def _settings(settings: CaptureSettings | None, options: Mapping[str, Any]) -> CaptureSettings:
+    from difflib import get_close_matches
+
+    known = [each.name for each in dataclasses.fields(CaptureSettings)]
+    for key in options:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            raise InputError(
+                f"there is no capture setting {key!r}",
+                why=f"there are {', '.join(known)}",
+                fix=f"did you mean {near[0]!r}?" if near else "",
+            )
+    return dataclasses.replace(settings or CaptureSettings(), **options)
+
+
+def _is_name(model: Any, inputs: Any) -> bool:
+    if not isinstance(model, str | Path):
+        return False
+    if inputs is not None:
+        raise InputError(
+            f"{str(model)!r} names a model, so its inputs come from there",
+            fix="leave `inputs` out (use settings: inputs=('i64[2,128]<50257',)), or give a model object",
+        )
+    return True
+
+
+def _workload(model: Any, inputs: Any, settings: CaptureSettings, **extra: Any) -> Workload:
+    from aotcli.capture.workload import load_workload, object_workload
+
+    if _is_name(model, inputs):
+        return load_workload(str(model), settings)
+    if not callable(model):
+        raise InputError(
+            f"a {type(model).__name__} is no model",
+            fix="give a torch.nn.Module, a function, or a name such as model.py",
+        )
+    if inputs is None:
+        raise InputError("inputs are missing", fix="give sample inputs: aotcli.trace(model, (x, y))")
+    return object_workload(model, inputs, **extra)
+
+
+def _cached_or_captured(spec: str, settings: CaptureSettings, progress: Progress | None) -> Trace:
+    return capture(_workload(spec, None, settings), settings, progress).trace

@@ -1,0 +1,29 @@
+"""One file for each command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aotcli.cli.commands.cache import cache_app
+from aotcli.cli.commands.doctor import doctor
+from aotcli.cli.commands.partition import partition
+from aotcli.cli.commands.show import show
+from aotcli.cli.commands.strategies import strategies
+from aotcli.cli.commands.trace import ScriptCommand, trace
+
+if TYPE_CHECKING:
+    import typer
+
+LOOK = "Look"
+DECIDE = "Decide"
+SETUP = "Set up"
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command to `app`."""
+    app.command(rich_help_panel=LOOK, cls=ScriptCommand)(trace)
+    app.command(rich_help_panel=LOOK)(show)
+    app.command(rich_help_panel=DECIDE)(partition)
+    app.command(rich_help_panel=DECIDE)(strategies)
+    app.command(rich_help_panel=SETUP)(doctor)
+    app.add_typer(cache_app, rich_help_panel=SETUP)

@@ -1,0 +1,96 @@
+"""Writing results into files: the format by the file's name, whole or not at all, and never over somebody else's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from aotcli.errors import InputError, OutputError
+
+FORMATS = ("text", "json", "markdown")
+PLAN_SUFFIXES = (".aot.json", ".aot.json.gz")
+_SUFFIX_FORMATS = {".txt": "text", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".py": "text"}
+# How a file says that aotcli wrote it, so that it may be replaced: as its first line, or as JSON's schema.
+_MARKS = {"text": "# written by aotcli\n", "markdown": "<!-- written by aotcli -->\n", "json": ""}
+_OURS = (b"# written by aotcli", b"<!-- written by aotcli -->")
+_SCHEMA = b'"schema": "aotcli.'
+_HEAD_BYTES = 256
+
+
+def choose_format(given: str | None, path: Path | None) -> str:
+    """The format asked for, else the one that the output's name means, else text.
+
+    Raises InputError for an unknown format, or a name that means none.
+    """
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"--format {given}", why=f"it is one of {', '.join(FORMATS)}", fix="--format text")
+        return given
+    if path is None:
+        return "text"
+    found = _SUFFIX_FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise InputError(
+            f"-o {path}: the name does not say which format is meant",
+            why=f"known are {', '.join(sorted(_SUFFIX_FORMATS))}, and .aot.json for a plan file",
+            fix=f"add --format, or write -o {path.with_suffix('.json')}",
+        )
+    return found
+
+
+def is_plan_file(path: Path | None) -> bool:
+    return path is not None and path.name.endswith(PLAN_SUFFIXES)
+
+
+def write_output(path: Path, text: str, format_name: str, *, force: bool) -> None:
+    """Write `text` to `path`, replacing only a file that aotcli wrote, unless `force`.
+
+    Raises OutputError where `path` is somebody else's file or cannot be written; nothing is left half-written.
+    """
+    if not force:
+        _refuse_foreign(path)
+    try:
+        _write_whole(path, (_MARKS[format_name] + text).encode("utf-8"))
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written",
+            why=error.strerror or str(error),
+            fix="give another path" if path.parent.is_dir() else f"make the folder first: mkdir -p {path.parent}",
+        ) from error
+
+
+def _refuse_foreign(path: Path) -> None:
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder", fix=f"give a file, such as -o {path / 'plan.md'}")
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OutputError(f"{path} cannot be read", why=why, fix="give another path") from error
+    if head and not head.startswith(_OURS) and _SCHEMA not in head:
+        raise OutputError(
+            f"{path} exists and was not written by aotcli",
+            why="it would be lost",
+            fix="give another path, or --force to replace it",
+        )
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write beside `path`, then rename: a reader sees the old file or the new one, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        # mkstemp makes private files; the result should have the mode that any new file gets.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

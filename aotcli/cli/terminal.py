@@ -1,0 +1,141 @@
+"""Where a command writes: results to standard output, progress and notes to standard error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TextIO
+
+from aotcli.errors import AotcliError, InputError
+from aotcli.render.page import DEFAULT_WIDTH, MIN_WIDTH, Page
+
+COLORS = ("auto", "always", "never")
+_SIGNS = "×·−→≥…"
+_PROGRESS_AFTER_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The page of standard output, and how much to say beside the result."""
+
+    page: Page
+    quiet: bool = False
+    verbose: bool = False
+
+    def result(self, text: str) -> None:
+        """Write a result. Where the reader went away (`| head`), the program ends, silently."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would complain once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(0) from None
+
+    def note(self, text: str) -> None:
+        """Say something that is not the result."""
+        if not self.quiet:
+            print_error(text)
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str], None]]:
+        """A function that shows what is being done: a spinner after a second on a terminal, lines with -v, else
+        nothing."""
+        if self.quiet or (not self.verbose and not sys.stderr.isatty()):
+            yield lambda message: None
+        elif self.verbose or os.environ.get("TERM") == "dumb":
+            yield print_error
+        else:
+            with _spinner() as show:
+                yield show
+
+
+@contextmanager
+def _spinner() -> Iterator[Callable[[str], None]]:
+    from threading import Lock, Timer
+
+    from rich.console import Console
+    from rich.status import Status
+
+    console = Console(stderr=True)
+    status = Status("working", console=console)
+    lock = Lock()
+    state = {"done": False, "shown": False}
+
+    def start() -> None:
+        with lock:
+            if not state["done"]:
+                state["shown"] = True
+                status.start()
+
+    timer = Timer(_PROGRESS_AFTER_S, start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield status.update
+    finally:
+        timer.cancel()
+        with lock:
+            state["done"] = True
+            if state["shown"]:
+                status.stop()
+
+
+def open_terminal(*, color: str = "auto", quiet: bool = False, verbose: bool = False) -> Terminal:
+    """The terminal of this process. COLUMNS overrides the width; NO_COLOR and TERM=dumb turn `auto` colour off.
+
+    Raises InputError for an unknown `color`.
+    """
+    if color not in COLORS:
+        raise InputError(f"--color {color}", why=f"it is one of {', '.join(COLORS)}", fix="--color auto is the default")
+    return Terminal(Page(_width(), _colored(color), _can_show(sys.stdout, _SIGNS)), quiet, verbose)
+
+
+def _width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns):
+        width = int(columns)
+    elif sys.stdout.isatty():
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+    else:
+        width = DEFAULT_WIDTH
+    return max(MIN_WIDTH, width)
+
+
+def _colored(color: str) -> bool:
+    if color != "auto":
+        return color == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _can_show(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def print_error(text: str) -> None:
+    """A line on standard error, whatever its encoding can show. A reader that went away is no reason to fail."""
+    from aotcli.render.page import to_ascii
+
+    if not _can_show(sys.stderr, text):
+        text = to_ascii(text)
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        pass
+
+
+def print_failure(error: AotcliError) -> None:
+    """What happened, why, and what to do."""
+    lines = [f"error: {error.what}"]
+    lines += [f"  why: {error.why}"] if error.why else []
+    lines += [f"  fix: {error.fix.replace(chr(10), chr(10) + '       ')}"] if error.fix else []
+    print_error("\n".join(lines))
