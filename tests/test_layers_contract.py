@@ -61,7 +61,7 @@ def is_private(name: str) -> bool:
     )
 
 
-def test_private_torch_is_imported_in_one_file() -> None:
+def test_private_torch_is_imported_at_one_seam() -> None:
     found = [
         f"{relative(path)}:{line}: {name}"
         for path in SOURCES
