@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from aotcli.capture import torch_private
 from aotcli.capture.define import bind_inputs
 from aotcli.capture.dynamic import mark_all_dynamic, mark_dynamic_shapes
-from aotcli.capture.fake import Faker, large_tensors_fake, tensors_of
+from aotcli.capture.fake import Converter, large_tensors_fake, tensors_of
 from aotcli.capture.inputs import torch_dtype_name
 from aotcli.capture.project import own_modules
 from aotcli.capture.step import StepModule, carries_loss
@@ -108,62 +108,35 @@ def _fake_faults(fake: bool) -> Iterator[None]:
 
 def _settle(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, notes: list[str]) -> Definition:
     """The definition with mode, dtype and device applied, on fake tensors where there is a mode for them."""
-    dtype = _dtype(settings.dtype, "--dtype")
-    if fake_mode is not None:
-        settled = _settle_fake(definition, Faker(fake_mode, dtype=dtype, device=settings.device))
-    else:
-        settled = _settle_real(definition, dtype, torch.device(settings.device), notes)
-    if isinstance(settled.model, nn.Module) and settings.train is not None:
-        settled.model.train(settings.train)
-    return settled
-
-
-def _settle_fake(definition: Definition, faker: Faker) -> Definition:
-    model, loss = definition.model, definition.loss
-    if definition.owned:
-        for part in (model, loss):
-            if isinstance(part, nn.Module):
-                faker.module(part)
-            elif part is not None:
-                faker.function(part)
-    elif isinstance(model, nn.Module):
-        try:
-            model = faker.copy_of(model)
-        except (RuntimeError, TypeError, NotImplementedError) as error:
-            raise WorkloadError(f"{type(model).__name__} cannot be copied", why=str(error)) from error
-    if definition.namespace is not None:
-        definition.namespace.update(faker.namespace(definition.namespace))
-    return _replace(definition, model, faker.tree(definition.args), faker.tree(definition.kwargs))
-
-
-def _settle_real(
-    definition: Definition, dtype: torch.dtype | None, device: torch.device, notes: list[str]
-) -> Definition:
-    def moved(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            floating = value.is_floating_point() or value.is_complex()
-            new = value.detach().to(device, dtype if floating and dtype is not None else value.dtype)
-            return new.requires_grad_(value.requires_grad) if floating else new
-        if isinstance(value, (list, tuple)):
-            return [moved(each) for each in value] if isinstance(value, list) else tuple(moved(each) for each in value)
-        return {key: moved(each) for key, each in value.items()} if type(value) is dict else value
-
+    converter = Converter(fake_mode, dtype=_dtype(settings.dtype, "--dtype"), device=settings.device)
     model = definition.model
-    if isinstance(model, nn.Module):
-        if not definition.owned:
-            try:
-                model = copy.deepcopy(model)
-            except (RuntimeError, TypeError, NotImplementedError) as error:
-                notes.append(f"the model could not be copied ({error}): capture may update its buffers")
-        model = model.to(device) if dtype is None else model.to(device, dtype)
-    return _replace(definition, model, moved(definition.args), moved(definition.kwargs))
+    if not definition.owned and isinstance(model, nn.Module):
+        model = _copy(model, converter, fake_mode, notes)
+    elif definition.owned:
+        for part in (model, definition.loss):
+            if isinstance(part, nn.Module):
+                converter.module(part)
+            elif part is not None:
+                converter.function(part)
+    if definition.namespace is not None:
+        definition.namespace.update(converter.namespace(definition.namespace))
+    if isinstance(model, nn.Module) and settings.train is not None:
+        model.train(settings.train)
+    return replace(
+        definition, model=model, args=converter.tree(definition.args), kwargs=converter.tree(definition.kwargs)
+    )
 
 
-def _replace(definition: Definition, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Definition:
-    return Definition(
-        model, args, kwargs, definition.loss, definition.dynamic_shapes, definition.loss_in_output,
-        definition.namespace, definition.owned, definition.notes,
-    )  # fmt: skip
+def _copy(model: nn.Module, converter: Converter, fake_mode: Any | None, notes: list[str]) -> nn.Module:
+    """A copy of a model that is not ours to change."""
+    try:
+        return converter.copy_of(model)
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        if fake_mode is not None:
+            raise WorkloadError(f"{type(model).__name__} cannot be copied", why=str(error)) from error
+        notes.append(f"the model could not be copied ({error}): its own buffers are updated")
+        converter.module(model)
+        return model
 
 
 def _probe(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, root: Path) -> Any:

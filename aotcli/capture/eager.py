@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from aotcli.capture import torch_private
@@ -81,9 +81,8 @@ def measure_eager(built: BuiltWorkload) -> tuple[EagerSaved | None, tuple[str, .
 
     Returns None and a note that says why where the step cannot be run.
     """
-    state = [*built.model.parameters(), *built.model.buffers()] if isinstance(built.model, nn.Module) else []
     given = pytree.tree_leaves((built.args, built.kwargs))
-    before = _Storages([*state, *given, *built.constants])
+    before = _Storages([*built.step.parameters(), *built.step.buffers(), *given, *built.constants])
     saved = _Storages()
     results = _Results()
 

@@ -2,14 +2,14 @@
 
 Building under a plain FakeTensorMode fails for many models, whose constructors read small tensors (a drop-path schedule
 from `torch.linspace`). So large tensors are born fake and small ones real (`LargeTensorsFake`); once the model and its
-inputs stand, what is still real is converted (`Faker`).
+inputs stand, what is still real is converted (`Converter`).
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -62,35 +62,37 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-class Faker:
-    """Converts tensors to `fake_mode`, each once, so that tied parameters and shared storages stay so.
+class Converter:
+    """Brings tensors to a dtype and device, each once, so that tied parameters and shared storages stay so.
 
-    Floating tensors become `dtype` where one is given; all go to `device`.
+    With a `fake_mode` they become fake as well. Only floating and complex tensors take the dtype.
     """
 
-    def __init__(self, fake_mode: Any, *, dtype: torch.dtype | None, device: str) -> None:
-        self.fake_mode = fake_mode
+    def __init__(self, fake_mode: Any | None, *, dtype: torch.dtype | None, device: str) -> None:
+        self._fake_mode = fake_mode
         self._dtype = dtype
         self._device = torch.device(device)
         self._done: _TensorMap = {}
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """The fake twin of a tensor; a fake tensor of the right dtype and device is its own."""
+        """The converted twin of a tensor: the tensor itself where nothing has to change."""
         known = self._done.get(id(tensor))
         if known is None:
-            # The original is held: ids of dead tensors would come back.
+            # The original is held: the id of a dead tensor would come back as another's.
             known = self._done[id(tensor)] = (tensor, self._convert(tensor))
             self._done[id(known[1])] = (known[1], known[1])
         return known[1]
 
     def _convert(self, tensor: Tensor) -> Tensor:
-        fake = tensor if torch_private.is_fake(tensor) else self.fake_mode.from_tensor(tensor)
-        floating = fake.is_floating_point() or fake.is_complex()
-        dtype = self._dtype if self._dtype is not None and floating else fake.dtype
-        if (dtype, self._device) == (fake.dtype, fake.device):
-            return fake
-        with self.fake_mode, torch.no_grad():
-            moved = fake.detach().to(self._device, dtype)
+        twin = tensor
+        if self._fake_mode is not None and not torch_private.is_fake(tensor):
+            twin = self._fake_mode.from_tensor(tensor)
+        floating = twin.is_floating_point() or twin.is_complex()
+        dtype = self._dtype if self._dtype is not None and floating else twin.dtype
+        if (dtype, self._device.type) == (twin.dtype, twin.device.type):
+            return twin
+        with self._fake_mode or nullcontext(), torch.no_grad():
+            moved = twin.detach().to(self._device, dtype)
         if isinstance(tensor, nn.Parameter):
             return nn.Parameter(moved, requires_grad=tensor.requires_grad)
         return moved.requires_grad_(tensor.requires_grad)
@@ -122,9 +124,9 @@ class Faker:
                     vars(module)[name] = self.tree(value)
 
     def copy_of(self, model: nn.Module) -> nn.Module:
-        """A copy of a module on fake tensors; the module itself stays as it is, and its data is not copied."""
+        """A converted copy of a module, which stays as it is; data is not copied where it becomes fake."""
         memo: dict[int, Any] = {}
-        for module in model.modules():
+        for module in model.modules() if self._fake_mode is not None else ():
             held = [*module._parameters.values(), *module._buffers.values(), *_flat(list(vars(module).values()))]
             for tensor in held:
                 if isinstance(tensor, Tensor):

@@ -59,6 +59,12 @@ class Overrides:
                 self._used.add(key)
         return found
 
+    def rest(self) -> dict[str, Any]:
+        """The pairs that nothing took so far, as literals; for a callee that says itself what it knows."""
+        found = {key: literal(text) for key, text in self._texts.items() if key not in self._used}
+        self._used.update(found)
+        return found
+
     def check_used(self, taker: str) -> None:
         """Raise WorkloadError for the first key that nothing took."""
         for key in self._texts:

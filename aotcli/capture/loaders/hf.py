@@ -6,12 +6,14 @@ the type is trained for; it gets labels, so that its output carries a loss.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from aotcli.capture.loaders.hf_inputs import Labels, make_hf_inputs
+from aotcli.capture.loaders.vision_ops import import_beside_torchvision
 from aotcli.capture.overrides import Overrides
 from aotcli.capture.project import project_root, relative_to_root
 from aotcli.capture.workload import Definition, Workload
@@ -77,10 +79,12 @@ def _define(spec: str, fields: dict[str, Any], settings: CaptureSettings) -> Def
     _set_if_there(config, "use_cache", False)
     if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
         config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
-    main_input = getattr(transformers, class_name).main_input_name
-    args, kwargs = make_hf_inputs(main_input, config, labels if settings.loss else None, settings, overrides)
+    model_class = _import_class(transformers, spec, class_name)
+    args, kwargs = make_hf_inputs(
+        model_class.main_input_name, config, labels if settings.loss else None, settings, overrides
+    )
     overrides.check_used(spec)
-    model = _make_model(transformers, spec, class_name, config)
+    model = _make_model(transformers, spec, model_class, config)
     notes = () if labels is not None else (f"{class_name} has no loss of its own",)
     in_output = settings.loss and labels is not None
     return Definition(model.train(), args, kwargs, loss_in_output=in_output, notes=notes)
@@ -141,8 +145,6 @@ def _choose_class(transformers: Any, spec: str, config: Any) -> tuple[str, Label
     tasks = [(vars(modeling_auto)[f"MODEL_FOR_{task}_MAPPING_NAMES"], labels) for task, labels in _TASKS]
     wanted = (config.architectures or [None])[0]
     if wanted is not None:
-        if getattr(transformers, wanted, None) is None:
-            raise WorkloadError(f"{spec}: transformers has no class {wanted!r}", why="named by `architectures`")
         found = [labels for names, labels in tasks if wanted in names.values()]
         return wanted, found[0] if found else None
     for (task, labels), (names, _) in zip(_TASKS, tasks, strict=True):
@@ -166,17 +168,33 @@ def _set_if_there(config: Any, field: str, value: Any) -> None:
         setattr(config, field, value)
 
 
-def _make_model(transformers: Any, spec: str, class_name: str, config: Any) -> Any:
+def _import_class(transformers: Any, spec: str, name: str) -> Any:
+    """A model class: transformers imports its module now, and torchvision with those of images."""
+    try:
+        return getattr(transformers, name)
+    except AttributeError as error:
+        raise WorkloadError(f"{spec}: transformers has no class {name!r}", why="named by `architectures`") from error
+    except (ImportError, RuntimeError):
+        if importlib.util.find_spec("torchvision") is None:
+            raise
+    try:
+        import_beside_torchvision("torchvision")
+        return getattr(transformers, name)
+    except (ImportError, RuntimeError) as error:
+        raise EnvironmentProblem(f"{spec}: {name} cannot be imported", why=str(error)) from error
+
+
+def _make_model(transformers: Any, spec: str, model_class: Any, config: Any) -> Any:
     verbosity = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
-        model = getattr(transformers, class_name)(config)
+        model = model_class(config)
         return model if config.dtype is None else model.to(config.dtype)
     except AotcliError:
         raise
     except Exception as error:
         raise WorkloadError(
-            f"{spec}: {class_name} raised while it was built", why=f"{type(error).__name__}: {error}"
+            f"{spec}: {model_class.__name__} raised while it was built", why=f"{type(error).__name__}: {error}"
         ) from error
     finally:
         transformers.logging.set_verbosity(verbosity)
