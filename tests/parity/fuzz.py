@@ -66,11 +66,16 @@ def _scale_first_column(x: Tensor) -> Tensor:
     return x
 
 
-class RandomStep(nn.Module):
-    """A program of `length` steps over a pool of values; everything follows from `seed`."""
+FUSIBLE = ("relu", "silu", "tanh", "sin", "sigmoid", "square", "softplus")
 
-    def __init__(self, seed: int, length: int) -> None:
+
+class RandomStep(nn.Module):
+    """A program of `length` steps over a pool of values; everything follows from `seed`. With `chain` most steps are
+    pointwise, so that runs of fusible ops get long."""
+
+    def __init__(self, seed: int, length: int, *, chain: bool = False) -> None:
         super().__init__()
+        self.chain = chain
         rng = random.Random(seed)
         self.weights = nn.ParameterList(nn.Parameter(torch.randn(WIDTH, WIDTH)) for _ in range(rng.randint(1, 3)))
         self.bias = nn.Parameter(torch.randn(WIDTH))
@@ -79,6 +84,8 @@ class RandomStep(nn.Module):
         self.results = [rng.randrange(length // 2, length + 3) for _ in range(rng.randint(1, 3))]
 
     def _step(self, rng: random.Random, known: int) -> tuple[str, str, int, int]:
+        if self.chain and rng.random() < 0.97:
+            return "unary", rng.choice(FUSIBLE), known - 1, 0
         kind = rng.choices(["unary", "binary", "linear", "bias"], [8, 4, 2, 1])[0]
         name = rng.choice(list(UNARY if kind == "unary" else BINARY))
         # Mostly recent values, so that chains get long, and sometimes old ones, so that values are used far apart.
@@ -102,6 +109,7 @@ class RandomStep(nn.Module):
 
 def random_step(seed: int) -> tuple[RandomStep, tuple[Tensor, Tensor]]:
     torch.manual_seed(seed)
-    step = RandomStep(seed, length=4 + seed % 20)
+    chain = seed % 10 in (4, 7)
+    step = RandomStep(seed, length=130 if chain else 4 + seed % 20, chain=chain)
     x = torch.randn(ROWS, WIDTH, requires_grad=seed % 3 == 0)
     return step, (x, torch.randn(ROWS, WIDTH))
