@@ -268,30 +268,39 @@ def choose_strategies(
 
 
 def parse_strategy(text: str) -> tuple[str, dict[str, object]]:
-    """``name:key=value,...`` as name and options; ``FILE.py:NAME`` is a name. A part without ``=`` continues the
-    value before it. Raises StrategyError where the options do not parse."""
-    name, separator, rest = text.rpartition(":")
-    if not separator or "=" not in rest:
+    """``name:key=value,...`` as name and options; a bare ``key`` is ``key=true``.
+
+    ``FILE.py:NAME`` is a name, and may be followed by ``:key=value``. A part without ``=`` after one with it continues
+    that value.
+
+    Raises StrategyError where the options do not parse.
+    """
+    name, separator, rest = text.rpartition(":") if ".py:" in text else text.partition(":")
+    if not separator or (name.endswith(".py") and "=" not in rest):
         return text, {}
     options: dict[str, object] = {}
     key = ""
-    for part in rest.split(","):
+    for part in (each.strip() for each in rest.split(",")):
         before, equals, value = part.partition("=")
-        if equals:
+        if equals and before.strip():
             key = before.strip()
             options[key] = value.strip()
-        elif key:
-            options[key] = f"{options[key]},{part.strip()}"
-        else:
+        elif equals or not part:
             raise StrategyError(
-                f"strategy {text!r}: {part!r} is no option", why="options are key=value", fix=f"write {name}:key=value"
+                f"strategy {text!r}: {part!r} is no option",
+                why="options are key=value, with commas between them",
+                fix=f"write {name}:key=value",
             )
+        elif key:
+            options[key] = f"{options[key]},{part}"
+        else:
+            options[part] = "true"
     return name, options
 
 
 def _label(name: str, options: Mapping[str, object]) -> str:
-    texts = [f"{key.replace('_', '-')}={value}" for key, value in options.items()]
-    return f"{name}:{','.join(texts)}" if texts else name
+    texts = [key if value in (True, "true") else f"{key}={value}" for key, value in options.items()]
+    return f"{name}:{','.join(text.replace('_', '-') for text in texts)}" if texts else name
 
 
 def cheaper_alternative(found: Trace, plan: Plan) -> Alternative | None:

@@ -7,7 +7,7 @@ block and the last one) become one row that names them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.op_names import node_label, storage_maker
@@ -77,8 +77,17 @@ def fold_saved(
         owner = tensor.module_type or pattern
         key = (owner, tensor.what, tensor.spec.shape, tensor.spec.dtype, tensor.values[0].reason)
         groups.setdefault(key, []).append(tensor)
-    rows = [_row(tensors) for tensors in groups.values()]
+    seen: dict[str, int] = {}
+    for position, node in enumerate(graph.nodes):
+        if node.module is not None:
+            seen.setdefault(layer_pattern(node.module), position)
+    rows = [_row(sorted(tensors, key=lambda tensor: _place(tensor, seen))) for tensors in groups.values()]
     return tuple(sorted(rows, key=lambda row: -row.nbytes))
+
+
+def _place(tensor: _Tensor, seen: Mapping[str, int]) -> int:
+    """Where in the graph the tensor's module first occurs, whatever its layer: the order in which a reader knows it."""
+    return -1 if tensor.path is None else seen.get(layer_pattern(tensor.path), -1)
 
 
 def flat_rows(

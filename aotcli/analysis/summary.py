@@ -140,7 +140,8 @@ def summarize_recomputed(graph: JointGraph, recomputed: Sequence[str]) -> Recomp
         if position is None:
             continue
         node = graph.nodes[position]
-        if Tag.COMPUTE_INTENSIVE in node.tags:
+        # PyTorch's list of compute-intensive ops lacks some kinds of attention; their FLOPs tell.
+        if Tag.COMPUTE_INTENSIVE in node.tags or node.flops:
             intensive[op_label(node.target)] += 1
         elif not _VIEWS.isdisjoint(node.tags) or node.target == "operator.getitem":
             views += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotcli.analysis.layers import SavedRow, fold_saved
-from aotcli.analysis.summary import Plan
+from aotcli.analysis.summary import Plan, summarize_plan_recomputed
 from aotcli.ir.partition import Category, Partition, SavedValue
 from aotcli.ir.trace import Trace
 from aotcli.render.header import header_lines
@@ -37,7 +37,7 @@ def comparison_rows(trace: Trace, plans: Sequence[Plan]) -> list[tuple[str, list
         rows.append((f"vs eager ({bytes_text(eager)})", [change_text(plan.saved_bytes, eager) for plan in plans]))
     rows += [
         ("tensors", [count_text(plan.saved_tensors) for plan in plans]),
-        ("recomputed ops", [count_text(plan.recomputed_ops) for plan in plans]),
+        ("recomputed ops", [count_text(summarize_plan_recomputed(trace, plan).ops) for plan in plans]),
         ("recompute FLOPs", [magnitude_text(plan.recompute_flops, "FLOP") for plan in plans]),
         ("forward ops", [count_text(plan.forward_ops) for plan in plans]),
         ("backward ops", [count_text(plan.backward_ops) for plan in plans]),

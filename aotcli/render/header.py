@@ -20,7 +20,8 @@ def header_lines(page: Page, trace: Trace) -> list[str]:
     what.append(device_text(trace))
     nodes = sum(len(graph.nodes) for graph in trace.regions)
     parts = [*what, f"level {trace.settings.level}", f"torch {trace.environment.torch.partition('+')[0]}"]
-    parts.append(f"{plural(len(trace.regions), 'region')}, {plural(len(trace.breaks), 'break')}")
+    breaks = f", {plural(len(trace.breaks), 'graph break')}" if trace.breaks else ""
+    parts.append(f"{plural(len(trace.regions), 'region')}{breaks}")
     parts += [f"{count_text(nodes)} nodes", trace.tensors]
     return flow(page, [plain(part) for part in parts], indent, page.style(name, "bold") + " " * (indent - len(name)))
 

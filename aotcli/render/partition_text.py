@@ -200,9 +200,10 @@ def _next_steps(page: Page, plan: Plan, view: PartitionView) -> list[str]:
         price = f"by rerunning {recompute_text(best.recomputed)}"
         if best.recompute_flops:
             price += f" ({magnitude_text(best.recompute_flops, 'FLOP')})"
-        lines += page.wrap(f"{bytes_text(best.saved_bytes)} ({change}) {price}", 2, "Could be less: ")
+        wrapped = page.wrap(f"Could be less: {bytes_text(best.saved_bytes)} ({change}) {price}", 2)
+        lines += [wrapped[0].strip(), *wrapped[1:]]
         lines.append(f"  aotcli partition {view.target} {best.arguments}")
-    if view.usage:
-        lines.append(page.style("Use it:", "bold") + f"  {view.usage[0]}")
-        lines += [f"         {line}" for line in view.usage[1:]]
+    usage = view.usage or ("PyTorch alone has no switch for this plan",)
+    lines.append(page.style("Use it:", "bold") + f"  {usage[0]}")
+    lines += [f"         {line}" for line in usage[1:]]
     return lines
