@@ -56,11 +56,12 @@ def _from_project(config: Config, spec: str) -> str:
     """A spec of pyproject.toml, whose paths start there, as seen from the current folder."""
     if config.path is None:
         return spec
-    prefix, separator, rest = spec.partition(":") if spec.startswith(("hf:", "timm:")) else ("", "", spec)
-    path = rest.partition(":")[0]
+    scheme, colon, rest = spec.partition(":") if spec.startswith(("hf:", "timm:")) else ("", "", spec)
+    path, separator, name = rest.partition(":")
     if Path(path).is_absolute() or not (config.path.parent / path).is_file():
         return spec
-    return f"{prefix}{separator}{os.path.relpath(config.path.parent, Path.cwd())}/{rest}".replace("./", "", 1)
+    seen_from_here = os.path.relpath(config.path.parent / path)
+    return f"{scheme}{colon}{seen_from_here}{separator}{name}"
 
 
 def _in_ci() -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from aotcli.errors import InputError, OutputError
+from aotcli.ir.files import is_ours, write_atomically
 
 FORMATS = ("text", "json", "markdown")
 PLAN_SUFFIXES = (".aot.json", ".aot.json.gz")
@@ -14,8 +13,6 @@ _SUFFIX_FORMATS = {".txt": "text", ".json": "json", ".md": "markdown", ".markdow
 # How a file says that aotcli wrote it, so that it may be replaced: as its first line, or as JSON's schema.
 _MARKS = {"text": "# written by aotcli\n", "markdown": "<!-- written by aotcli -->\n", "json": ""}
 _OURS = (b"# written by aotcli", b"<!-- written by aotcli -->")
-_SCHEMA = b'"schema": "aotcli.'
-_HEAD_BYTES = 256
 
 
 def choose_format(given: str | None, path: Path | None) -> str:
@@ -51,7 +48,7 @@ def write_output(path: Path, text: str, format_name: str, *, force: bool) -> Non
     if not force:
         _refuse_foreign(path)
     try:
-        _write_whole(path, (_MARKS[format_name] + text).encode("utf-8"))
+        write_atomically(path, (_MARKS[format_name] + text).encode("utf-8"))
     except OSError as error:
         raise OutputError(
             f"{path} cannot be written",
@@ -63,34 +60,18 @@ def write_output(path: Path, text: str, format_name: str, *, force: bool) -> Non
 def _refuse_foreign(path: Path) -> None:
     if path.is_dir():
         raise OutputError(f"{path} is a folder", fix=f"give a file, such as -o {path / 'plan.md'}")
+    if not path.is_file():
+        return
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except FileNotFoundError:
-        return
+            head = file.read(len(max(_OURS, key=len)))
+        ours = head.startswith(_OURS) or is_ours(path)
     except OSError as error:
         why = error.strerror or str(error)
         raise OutputError(f"{path} cannot be read", why=why, fix="give another path") from error
-    if head and not head.startswith(_OURS) and _SCHEMA not in head:
+    if not ours:
         raise OutputError(
             f"{path} exists and was not written by aotcli",
             why="it would be lost",
             fix="give another path, or --force to replace it",
         )
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write beside `path`, then rename: a reader sees the old file or the new one, never a part."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        # mkstemp makes private files; the result should have the mode that any new file gets.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

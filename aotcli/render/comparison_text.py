@@ -17,9 +17,11 @@ from aotcli.render.units import bytes_text, change_text, count_text, magnitude_t
 _DIFFERENCE_LIMIT = 6
 
 
-def render_comparison_text(trace: Trace, plans: Sequence[Plan], page: Page, options: RowOptions) -> str:
+def render_comparison_text(
+    trace: Trace, plans: Sequence[Plan], page: Page, options: RowOptions, *, cached: bool = False
+) -> str:
     """The plans' totals in columns; then the difference of each plan's saved set to the first plan's."""
-    lines = [*header_lines(page, trace), "", *_totals(page, trace, plans)]
+    lines = [*header_lines(page, trace, cached=cached), "", *_totals(page, trace, plans)]
     first = plans[0]
     for other in plans[1:]:
         lines += ["", *_difference(page, trace, first, other, options)]

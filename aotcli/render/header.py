@@ -12,8 +12,9 @@ SEPARATOR = " · "
 _MAX_INPUTS = 4
 
 
-def header_lines(page: Page, trace: Trace) -> list[str]:
-    """Model, loss, mode, parameters, inputs, device; then level, torch, regions, nodes, tensors."""
+def header_lines(page: Page, trace: Trace, *, cached: bool = False) -> list[str]:
+    """Model, loss, mode, parameters, inputs, device; then level, torch, regions, nodes, tensors; whether it is a
+    capture of an earlier run."""
     name = plain(trace.model.name)
     indent = min(len(name) + 2, 24)
     what = [f"{step_text(trace)}, {'train' if trace.train else 'eval'}", *parameter_texts(trace), *input_texts(trace)]
@@ -22,7 +23,7 @@ def header_lines(page: Page, trace: Trace) -> list[str]:
     parts = [*what, f"level {trace.settings.level}", f"torch {trace.environment.torch.partition('+')[0]}"]
     breaks = f", {plural(len(trace.breaks), 'graph break')}" if trace.breaks else ""
     parts.append(f"{plural(len(trace.regions), 'region')}{breaks}")
-    parts += [f"{count_text(nodes)} nodes", trace.tensors]
+    parts += [f"{count_text(nodes)} nodes", trace.tensors, *(["cached"] if cached else [])]
     return flow(page, [plain(part) for part in parts], indent, page.style(name, "bold") + " " * (indent - len(name)))
 
 

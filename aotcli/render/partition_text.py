@@ -25,7 +25,8 @@ class PartitionView:
     """How to show a plan.
 
     `target` is how the command line named model and settings, for commands to copy; `peak` is where the peak lies;
-    `usage` the lines to paste into a training script; `quiet` leaves notes and next steps out.
+    `usage` the lines to paste into a training script; `quiet` leaves notes and next steps out;
+    `cached` says that the trace is one of an earlier run.
     """
 
     rows: RowOptions = field(default_factory=RowOptions)
@@ -34,11 +35,12 @@ class PartitionView:
     alternative: Alternative | None = None
     usage: tuple[str, ...] = ()
     quiet: bool = False
+    cached: bool = False
 
 
 def render_partition_text(trace: Trace, plan: Plan, page: Page, view: PartitionView) -> str:
     """One strategy's plan for every region of a trace."""
-    lines = [*header_lines(page, trace), "", *_verdict(page, trace, plan), ""]
+    lines = [*header_lines(page, trace, cached=view.cached), "", *_verdict(page, trace, plan), ""]
     lines += _regions(page, trace, plan, view.rows)
     lines += _also_kept(page, trace, plan, view.rows)
     lines += ["", *_costs(page, trace, plan, view.peak)]

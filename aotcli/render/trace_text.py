@@ -17,10 +17,13 @@ _MAX_LISTED = 8
 _MAX_REGIONS = 20
 
 
-def render_trace_text(trace: Trace, page: Page, *, next_steps: Sequence[str] = (), verbose: bool = False) -> str:
-    """The summary of a trace. `next_steps` are commands to offer; `verbose` adds symbols and guards."""
+def render_trace_text(
+    trace: Trace, page: Page, *, next_steps: Sequence[str] = (), verbose: bool = False, cached: bool = False
+) -> str:
+    """The summary of a trace. `next_steps` are commands to offer; `verbose` adds symbols and guards; `cached` says that
+    it is one of an earlier run."""
     counts = [count_joint(graph) for graph in trace.regions]
-    lines = [*header_lines(page, trace), "", *_size(page, trace, counts)]
+    lines = [*header_lines(page, trace, cached=cached), "", *_size(page, trace, counts)]
     if len(trace.regions) > 1:
         lines += ["", *_regions(page, trace, counts), ""]
     lines += _breaks(page, trace)

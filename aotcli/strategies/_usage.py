@@ -10,7 +10,8 @@ _MINCUT = {"inductor": "model = torch.compile(model)", "aten": 'model = torch.co
 def mincut_lines(level: str, settings: Mapping[str, object]) -> tuple[str, ...]:
     """PyTorch's min-cut partitioner with `settings` of torch._functorch.config that differ from their defaults."""
     changed = [f"torch._functorch.config.{name} = {value!r}" for name, value in settings.items()]
-    return (*changed, _MINCUT[level] + ("" if changed else "  # PyTorch's default plan"))
+    imports = ("import torch._functorch.config",) if changed else ()
+    return (*imports, *changed, _MINCUT[level] + ("" if changed else "  # PyTorch's default plan"))
 
 
 def default_lines(level: str) -> tuple[str, ...]:

@@ -60,19 +60,20 @@ def trace(
     terminal = open_terminal(color=output.color, quiet=output.quiet, verbose=output.verbose)
     script: tuple[str, ...] = ctx.meta.get(_SCRIPT, ())
     if script:
-        found, words = _trace_script(model, script, given, terminal), "RECORD"
+        found, words, cached = _trace_script(model, script, given, terminal), "RECORD", False
     else:
-        found, words = _trace_model(model, given, terminal)
+        found, words, cached = _trace_model(model, given, terminal)
     if output_path is not None:
         from aotcli import api
 
         api.save(found, output_path, force=force)
         terminal.note(f"wrote {output_path}")
         words = str(output_path)
-    show_trace(found, terminal, graph=graph, strategy=strategy, words=words)
+    show_trace(found, terminal, graph=graph, strategy=strategy, words=words, cached=cached)
 
 
-def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> tuple[Trace, str]:
+def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> tuple[Trace, str, bool]:
+    """The trace, how a command line names it, and whether it is one of an earlier run."""
     from aotcli import api
     from aotcli.cli.target import find_target
     from aotcli.errors import InputError
@@ -84,11 +85,11 @@ def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> 
             fix=f"look at it with: aotcli show {target.words}",
         )
     with terminal.progress() as progress:
-        found = api.trace(target.spec, settings=target.settings, cache=target.cache, progress=progress)
+        found = api.find_trace(target.spec, target.settings, cache=target.cache, progress=progress)
     from aotcli.cli.last_model import remember
 
     remember(target)
-    return found, target.words
+    return found.trace, target.words, found.cached
 
 
 def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCapture, terminal: Terminal) -> Trace:
@@ -106,7 +107,9 @@ def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCaptur
         return api.trace_script(script, settings=capture_settings(given), progress=progress)
 
 
-def show_trace(found: Trace, terminal: Terminal, *, graph: str | None, strategy: str, words: str) -> None:
+def show_trace(
+    found: Trace, terminal: Terminal, *, graph: str | None, strategy: str, words: str, cached: bool = False
+) -> None:
     """Write the summary of a trace, or one of its graphs as code."""
     if graph is not None:
         from aotcli import api
@@ -118,4 +121,5 @@ def show_trace(found: Trace, terminal: Terminal, *, graph: str | None, strategy:
     from aotcli.render.trace_text import render_trace_text
 
     steps = () if terminal.quiet else (f"aotcli partition {words} --strategy mincut".replace("  ", " "),)
-    terminal.result(render_trace_text(found, terminal.page, next_steps=steps, verbose=terminal.verbose))
+    text = render_trace_text(found, terminal.page, next_steps=steps, verbose=terminal.verbose, cached=cached)
+    terminal.result(text)

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
+from aotcli.api.choice import ChosenStrategy, choose_strategies
+from aotcli.api.result import PartitionResult
 from aotcli.errors import InputError, StrategyError
 from aotcli.ir.trace import CaptureSettings, Trace
-from aotcli.render.page import Page
-from aotcli.render.saved_table import RowOptions
 
 if TYPE_CHECKING:
     from aotcli.capture.trace import Capture
@@ -58,8 +58,8 @@ def trace(
     Raises WorkloadError or CaptureError where the model cannot be captured, EnvironmentProblem without a fit torch.
     """
     settings = _settings(settings, options)
-    if _is_name(model, inputs) and cache and loss is None:
-        return _cached_or_captured(str(model), settings, progress)
+    if _is_name(model, inputs) and loss is None:
+        return find_trace(str(model), settings, cache=cache, progress=progress).trace
     workload = _workload(model, inputs, settings, loss=loss, dynamic_shapes=dynamic_shapes, name=name)
     return capture(workload, settings, progress).trace
 
@@ -86,22 +86,21 @@ def partition(
     Raises what `trace` raises, and StrategyError for an unknown strategy or option, or one that needs the live model.
     """
     chosen = choose_strategies(strategy, options)
-    live_needed = any(each.strategy.needs_live for each in chosen)
-    live: Sequence[Any] = ()
+    live_needed = next((each for each in chosen if each.strategy.needs_live), None)
     if isinstance(model, Trace):
-        found = model
-        if live_needed:
-            raise _needs_model(next(each for each in chosen if each.strategy.needs_live), model)
-    elif live_needed:
+        if live_needed is not None:
+            raise _needs_model(live_needed, model)
+        found = FoundTrace(model)
+    elif live_needed is not None or not _is_name(model, inputs):
         extra = {key: trace_options.pop(key) for key in ("loss", "dynamic_shapes", "name") if key in trace_options}
         settings = _settings(settings, trace_options)
         captured = capture(_workload(model, inputs, settings, **extra), settings, progress)
-        found, live = captured.trace, captured.regions
+        found = FoundTrace(captured.trace, live=captured.regions)
     else:
-        found = trace(model, inputs, cache=cache, progress=progress, settings=settings, **trace_options)
-    plans = tuple(_plan(found, each, live) for each in chosen)
-    alternative = cheaper_alternative(found, plans[0]) if alternatives and len(plans) == 1 else None
-    return PartitionResult(found, plans, alternative, target=target)
+        found = find_trace(str(model), _settings(settings, trace_options), cache=cache, progress=progress)
+    plans = tuple(_plan(found.trace, each, found.live) for each in chosen)
+    alternative = cheaper_alternative(found.trace, plans[0]) if alternatives and len(plans) == 1 else None
+    return PartitionResult(found.trace, plans, alternative, target=target, cached=found.cached)
 
 
 def trace_script(
@@ -153,56 +152,37 @@ def doctor() -> Doctor:
     return examine()
 
 
-@dataclass(frozen=True, repr=False)
-class PartitionResult:
-    """The plans of one or several strategies for one trace. Printing it shows what the command line shows."""
+# Below: parts of the use cases that the command line also calls.
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTrace:
+    """A trace; the live regions where it was captured just now for a strategy that needs them; whether it is one of
+    an earlier run."""
 
     trace: Trace
-    plans: tuple[Plan, ...]
-    alternative: Alternative | None = None
-    target: str = field(default="MODEL", kw_only=True)
-
-    @property
-    def plan(self) -> Plan:
-        """The first strategy's plan."""
-        return self.plans[0]
-
-    @property
-    def saved_bytes(self) -> int:
-        """Activation bytes that the first plan saves, by unique storage."""
-        return self.plan.saved_bytes
-
-    def text(self, page: Page | None = None, rows: RowOptions | None = None, *, quiet: bool = False) -> str:
-        """The view of one plan, or the comparison of several."""
-        page, rows = page or Page(), rows or RowOptions()
-        if len(self.plans) > 1:
-            from aotcli.render.comparison_text import render_comparison_text
-
-            return render_comparison_text(self.trace, self.plans, page, rows)
-        from aotcli.analysis.peak import locate_step_peak
-        from aotcli.render.partition_text import PartitionView, render_partition_text
-
-        peak = locate_step_peak(self.trace.regions, self.plan.partitions)
-        view = PartitionView(rows, self.target, peak, self.alternative, self.plan.usage, quiet)
-        return render_partition_text(self.trace, self.plan, page, view)
-
-    def markdown(self, rows: RowOptions | None = None) -> str:
-        """The same as GitHub-flavoured Markdown."""
-        from aotcli.render.markdown import render_partition_markdown
-
-        return render_partition_markdown(self.trace, self.plans, rows or RowOptions())
-
-    def json(self) -> str:
-        """The plans as JSON of schema "aotcli.partition" ("aotcli.comparison" for several)."""
-        from aotcli.render.partition_json import render_partition_json
-
-        return render_partition_json(self.trace, self.plans)
-
-    def __repr__(self) -> str:
-        return self.text()
+    live: Sequence[Any] = ()
+    cached: bool = False
 
 
-# Below: parts of the use cases that the command line also calls.
+def find_trace(
+    spec: str, settings: CaptureSettings, *, cache: bool = True, progress: Progress | None = None
+) -> FoundTrace:
+    """The trace of a named workload: that of an earlier run, where nothing it depends on has changed, else a new one.
+
+    Raises what `trace` raises.
+    """
+    workload = _workload(spec, None, settings)
+    if not cache:
+        return FoundTrace(capture(workload, settings, progress).trace)
+    from aotcli.capture.cache import find_capture, store_capture
+
+    known = find_capture(workload, settings)
+    if known is not None:
+        return FoundTrace(known, cached=True)
+    captured = capture(workload, settings, progress)
+    store_capture(workload, settings, captured.trace)
+    return FoundTrace(captured.trace)
 
 
 def capture(workload: Workload, settings: CaptureSettings, progress: Progress | None = None) -> Capture:
@@ -221,86 +201,6 @@ def _owned(found: Trace) -> Trace:
     from aotcli.analysis.owners import with_owners
 
     return dataclasses.replace(found, regions=tuple(with_owners(graph) for graph in found.regions))
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenStrategy:
-    """A strategy, and how the user wrote it."""
-
-    label: str
-    strategy: Strategy
-
-
-def choose_strategies(
-    strategy: str | Strategy | Sequence[str | Strategy], options: Mapping[str, object] | None = None
-) -> tuple[ChosenStrategy, ...]:
-    """Strategies by name with their options. Shared `options` go to each strategy that has them.
-
-    Raises StrategyError for an unknown name, an option that none of them has, or a value that does not parse.
-    """
-    from aotcli.strategies import Strategy, load_strategy
-
-    given = [strategy] if isinstance(strategy, str | Strategy) else list(strategy)
-    if not given:
-        raise InputError("no strategy was given", fix="name one, such as mincut; `aotcli strategies` lists them")
-    shared = {key.replace("-", "_"): value for key, value in (options or {}).items()}
-    unused = set(shared)
-    chosen: list[ChosenStrategy] = []
-    for each in given:
-        name, own = (each, {}) if isinstance(each, Strategy) else parse_strategy(each)
-        plain = name if isinstance(name, Strategy) else load_strategy(name)
-        known = {option.name for option in dataclasses.fields(plain)}
-        taken = {key: value for key, value in shared.items() if key in known}
-        unused -= taken.keys()
-        if isinstance(name, Strategy):
-            chosen.append(ChosenStrategy(plain.name, plain))
-            continue
-        # With one strategy, an option that it does not have is its own error, which names those that it has.
-        wanted = {**(shared if len(given) == 1 else taken), **own}
-        chosen.append(ChosenStrategy(_label(name, wanted), load_strategy(name, wanted)))
-    if unused and len(given) > 1:
-        raise StrategyError(
-            f"none of the strategies has an option {min(unused).replace('_', '-')!r}",
-            why="an option goes to every strategy that has it",
-            fix="`aotcli strategies` lists each strategy's options",
-        )
-    return tuple(chosen)
-
-
-def parse_strategy(text: str) -> tuple[str, dict[str, object]]:
-    """``name:key=value,...`` as name and options; a bare ``key`` is ``key=true``.
-
-    ``FILE.py:NAME`` is a name, and may be followed by ``:key=value``. A part without ``=`` after one with it continues
-    that value.
-
-    Raises StrategyError where the options do not parse.
-    """
-    name, separator, rest = text.rpartition(":") if ".py:" in text else text.partition(":")
-    if not separator or (name.endswith(".py") and "=" not in rest):
-        return text, {}
-    options: dict[str, object] = {}
-    key = ""
-    for part in (each.strip() for each in rest.split(",")):
-        before, equals, value = part.partition("=")
-        if equals and before.strip():
-            key = before.strip()
-            options[key] = value.strip()
-        elif equals or not part:
-            raise StrategyError(
-                f"strategy {text!r}: {part!r} is no option",
-                why="options are key=value, with commas between them",
-                fix=f"write {name}:key=value",
-            )
-        elif key:
-            options[key] = f"{options[key]},{part}"
-        else:
-            options[part] = "true"
-    return name, options
-
-
-def _label(name: str, options: Mapping[str, object]) -> str:
-    texts = [key if value in (True, "true") else f"{key}={value}" for key, value in options.items()]
-    return f"{name}:{','.join(text.replace('_', '-') for text in texts)}" if texts else name
 
 
 def cheaper_alternative(found: Trace, plan: Plan) -> Alternative | None:
@@ -391,7 +291,3 @@ def _workload(model: Any, inputs: Any, settings: CaptureSettings, **extra: Any) 
     if inputs is None:
         raise InputError("inputs are missing", fix="give sample inputs: aotcli.trace(model, (x, y))")
     return object_workload(model, inputs, **extra)
-
-
-def _cached_or_captured(spec: str, settings: CaptureSettings, progress: Progress | None) -> Trace:
-    return capture(_workload(spec, None, settings), settings, progress).trace
