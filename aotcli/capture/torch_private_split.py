@@ -1,15 +1,14 @@
-"""Private torch for partitioning: copying joint graphs, running PyTorch's partition functions, extracting halves.
+"""Private torch for partitioning: copies of joint graphs, PyTorch's partition functions, what the runtime expects.
 
-A continuation of torch_private.py; what is said there holds here. Signatures differ between the supported versions
-(2.11 has no opaque nodes): the functions here take the newest form and leave out what the installed torch lacks.
+A continuation of torch_private.py; what is said there holds here. Names that not all supported versions have are
+looked up where they are used, with what the older ones do instead.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -49,20 +48,12 @@ def compiling(gm: fx.GraphModule) -> Iterator[None]:
 # --- copies -------------------------------------------------------------------------------------------------------
 
 
-def copy_joint(gm: fx.GraphModule, stands_for: Mapping[str, str] | None = None) -> fx.GraphModule:
-    """A copy of a joint graph that may be changed, nested graphs and metadata included; tensors are shared.
-
-    Nodes that are keys of `stands_for` are left out, and what reads them reads the node that stands for them.
-    """
-    merged = stands_for or {}
+def copy_joint(gm: fx.GraphModule) -> fx.GraphModule:
+    """A copy of a joint graph that may be changed, nested graphs and metadata included; tensors are shared."""
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
-    by_name: dict[str, fx.Node] = {}
     for node in gm.graph.nodes:
-        if node.name in merged:
-            copies[node] = by_name[merged[node.name]]
-        else:
-            copies[node] = by_name[node.name] = graph.node_copy(node, copies.__getitem__)
+        copies[node] = graph.node_copy(node, copies.__getitem__)
     copied = make_module(gm, graph)
     copied.meta = dict(gm.meta)
     for name, child in list(copied.named_children()):
@@ -108,46 +99,45 @@ def scratch_folder() -> Iterator[None]:
         yield
 
 
-# --- extraction ---------------------------------------------------------------------------------------------------
+# --- the runtime's calling convention -----------------------------------------------------------------------------
 
 
-def extract_halves(
-    gm: fx.GraphModule,
-    tensors: Sequence[fx.Node],
-    opaque: Sequence[fx.Node],
-    symints: Sequence[fx.Node],
-    *,
-    num_fwd_outputs: int,
-    static_nodes: Sequence[fx.Node],
-) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Forward and backward modules by the calling convention of the installed torch's runtime."""
-    from torch._functorch.partitioners import _extract_fwd_bwd_modules
-    from torch.utils._ordered_set import OrderedSet
+def output_descriptions(gm: fx.GraphModule) -> list[Any]:
+    """What AOTAutograd says of each output of a joint graph: None where it says nothing."""
+    from torch.utils._pytree import arg_tree_leaves
 
-    known = inspect.signature(_extract_fwd_bwd_modules).parameters
-    values = list(tensors)
-    options: dict[str, Any] = {"num_fwd_outputs": num_fwd_outputs}
-    if "saved_opaque_nodes" in known:
-        options["saved_opaque_nodes"] = list(opaque)
-    else:
-        values += opaque
-    if "static_lifetime_input_nodes" in known:
-        options["static_lifetime_input_nodes"] = OrderedSet(static_nodes)
-    return _extract_fwd_bwd_modules(gm, values, saved_sym_nodes=list(symints), **options)
+    (output,) = gm.graph.find_nodes(op="output")
+    described = output.meta.get("desc")
+    outputs = arg_tree_leaves(*output.args)
+    return [None] * len(outputs) if described is None else list(arg_tree_leaves(described))
+
+
+def saved_descriptions(count: int, version_checked: int, tensors: int) -> list[Any]:
+    """Descriptions of `count` saved values: the first `tensors` are tensors, of which the first `version_checked` are
+    saved under a version check and the rest without (torch before 2.12 knows no such tensors)."""
+    from torch._functorch._aot_autograd import descriptors
+
+    unchecked = getattr(descriptors, "SavedForBackwardsNoVcCheckAOTOutput", descriptors.SavedForBackwardsAOTOutput)
+    return [
+        unchecked(i) if version_checked <= i < tensors else descriptors.SavedForBackwardsAOTOutput(i)
+        for i in range(count)
+    ]
 
 
 # --- random state -------------------------------------------------------------------------------------------------
 
 
-def tag_replayed(gm: fx.GraphModule, names: frozenset[str]) -> None:
-    """Tag the random ops of a copied joint graph whose state is to be saved and set again, and no others."""
+def tagged_copy(gm: fx.GraphModule, names: frozenset[str]) -> fx.GraphModule:
+    """A copy of a joint graph in which these random ops, and no others, are tagged as recomputed."""
     from torch.utils.checkpoint import CheckpointPolicy
 
-    for node in gm.graph.nodes:
+    copied = copy_joint(gm)
+    for node in copied.graph.nodes:
         if node.name in names:
             node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
         elif "recompute" in node.meta and torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             del node.meta["recompute"]
+    return copied
 
 
 def replay_random_ops(

@@ -84,6 +84,10 @@ class PartitionFunction(Strategy):
         """None: what such a function takes is fixed by PyTorch."""
         return {}
 
+    def partition_function(self) -> Callable[..., Any]:
+        """The user's function."""
+        return self.function
+
     def plan(self, graph: JointGraph, live: LiveRegion | None = None) -> Partition:
         reason = Reason("partition function", f"{self.label} saves it")
         return plan_with(self.function, graph, live, reason, strategy=self.label, options=self.options)
