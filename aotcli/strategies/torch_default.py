@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Partition, Reason
@@ -23,9 +24,13 @@ class TorchDefault(Strategy):
     summary: ClassVar[str] = "PyTorch's default partitioner itself, on a copy of the graph (a reference)"
     needs_live: ClassVar[bool] = True
 
-    def plan(self, graph: JointGraph, live: LiveRegion | None = None) -> Partition:
+    def partition_function(self) -> Callable[..., Any]:
+        """PyTorch's function."""
         from aotcli.capture import torch_private_split
+
+        return torch_private_split.default_partition_function()
+
+    def plan(self, graph: JointGraph, live: LiveRegion | None = None) -> Partition:
         from aotcli.strategies._partition_fn import plan_with
 
-        function = torch_private_split.default_partition_function()
-        return plan_with(function, graph, live, _REASON, strategy=self.name, options=self.options)
+        return plan_with(self.partition_function(), graph, live, _REASON, strategy=self.name, options=self.options)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from aotcli.errors import StrategyError
 from aotcli.ir.joint import JointGraph
@@ -36,9 +37,13 @@ class TorchMinCut(Strategy):
                 fix="give a number between 0 and 1",
             )
 
-    def plan(self, graph: JointGraph, live: LiveRegion | None = None) -> Partition:
+    def partition_function(self) -> Callable[..., Any]:
+        """PyTorch's function."""
         from aotcli.capture import torch_private_split
+
+        return torch_private_split.min_cut_partition_function(self.budget)
+
+    def plan(self, graph: JointGraph, live: LiveRegion | None = None) -> Partition:
         from aotcli.strategies._partition_fn import plan_with
 
-        function = torch_private_split.min_cut_partition_function(self.budget)
-        return plan_with(function, graph, live, _REASON, strategy=self.name, options=self.options)
+        return plan_with(self.partition_function(), graph, live, _REASON, strategy=self.name, options=self.options)

@@ -1,0 +1,132 @@
+"""A strategy in the shape that PyTorch's compilers ask for: one callable for every extension point.
+
+It is a `CustomPartitionerFn` for Inductor, and a `partition_fn` for `aot_autograd`, `aot_function`, `aot_module` and
+`aot_module_simplified`. Each call snapshots the joint graph, plans it and splits it; nothing is kept between calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import fx
+
+import aotcli
+from aotcli.capture import torch_private
+from aotcli.capture.origins import Origins
+from aotcli.capture.recorder import LiveRegion
+from aotcli.capture.snapshot import SnapshotContext, snapshot_joint
+from aotcli.errors import StrategyError
+from aotcli.ir.partition import Partition
+from aotcli.lowering.split import split
+from aotcli.strategies import Strategy, load_strategy
+
+Modules = tuple[fx.GraphModule, fx.GraphModule]
+
+
+@dataclass(frozen=True, init=False)
+class Partitioner(torch_private.custom_partitioner_base()):
+    """Partitions joint graphs by a strategy of aotcli.
+
+        torch.compile(model, options={"custom_partitioner_fn": aotcli.Partitioner("mincut")})
+        aot_module(model, fw_compiler, bw_compiler, partition_fn=aotcli.Partitioner("save-all"))
+
+    Frozen, picklable and without state, so that compiled code can be cached: `uuid` covers everything that a plan
+    depends on. Raises StrategyError for an unknown strategy or option, when it is made.
+    """
+
+    strategy: str
+    options: tuple[tuple[str, object], ...] = field(default=())
+
+    def __init__(self, strategy: str = "mincut", **options: object) -> None:
+        loaded = load_strategy(strategy, options)
+        object.__setattr__(self, "strategy", strategy)
+        object.__setattr__(self, "options", tuple(sorted(options.items())))
+        del loaded  # made only to refuse what is wrong before anything is compiled
+
+    def load(self) -> Strategy:
+        """The strategy with its options."""
+        return load_strategy(self.strategy, dict(self.options))
+
+    def __call__(
+        self,
+        gm: fx.GraphModule,
+        joint_inputs: Any,
+        *,
+        num_fwd_outputs: int,
+        static_lifetime_input_indices: Sequence[int] | None = None,
+        compiler: str = "aot_eager",
+        **rest: Any,
+    ) -> Modules:
+        """The forward and the backward module of a joint graph.
+
+        `compiler` is what Inductor passes to its partitioner; it decides the level at which the plan is made.
+        """
+        static = tuple(static_lifetime_input_indices or ())
+        live = live_region(gm, joint_inputs, num_fwd_outputs, static, "inductor" if compiler == "inductor" else "aten")
+        return carry_out(self.load(), live)[0]
+
+    def uuid(self) -> str:
+        """What compiled code is cached under: our sources, the strategy, its options and the files that it reads."""
+        digest = hashlib.sha256(_sources_digest().encode())
+        digest.update(repr((self.strategy, self.options)).encode())
+        for path in _files_named(self.strategy, dict(self.options)):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+
+def live_region(
+    gm: fx.GraphModule, joint_inputs: Any, num_fwd_outputs: int, static: tuple[int, ...], level: str
+) -> LiveRegion:
+    """The record of a joint graph that a compiler hands over, beside the graph itself."""
+    context = SnapshotContext(Origins({}, Path.cwd()), level)
+    graph = snapshot_joint(
+        gm, context, num_forward_outputs=num_fwd_outputs, static_indices=static, primals={}, has_backward=True
+    )
+    return LiveRegion(graph, gm, joint_inputs, num_fwd_outputs, static, level)
+
+
+def carry_out(strategy: Strategy, live: LiveRegion) -> tuple[Modules, Partition]:
+    """Plan a region and split it. A strategy that is a partition function of its own splits by itself."""
+    partition = strategy.plan(live.graph, live)
+    function = strategy.partition_function()
+    if function is None:
+        return split(live, partition), partition
+    modules = function(
+        torch_private.copy_module(live.gm),
+        live.joint_inputs,
+        num_fwd_outputs=live.num_fwd_outputs,
+        static_lifetime_input_indices=list(live.static_indices),
+    )
+    return modules, partition
+
+
+@functools.cache
+def _sources_digest() -> str:
+    """A hash of this package's own code: another version must not find what this one compiled."""
+    root = Path(aotcli.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _files_named(strategy: str, options: Mapping[str, object]) -> list[Path]:
+    """Files that a strategy reads: a plan, a policy, or the Python file it is defined in."""
+    path, _, _ = strategy.rpartition(":")
+    named = [path, *(value for value in options.values() if isinstance(value, str))]
+    return [Path(each) for each in named if each and Path(each).is_file()]
+
+
+def check_backend(name: str) -> str:
+    """`name` if it is a backend that aotcli can stand before. Raises StrategyError otherwise."""
+    if name not in ("aot_eager", "inductor"):
+        raise StrategyError(
+            f"there is no backend {name!r}", why="aotcli stands before aot_eager and inductor", fix="choose one of them"
+        )
+    return name
