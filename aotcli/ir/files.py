@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import zlib
+from os import PathLike
 from pathlib import Path
 
 from aotcli.errors import OutputError, RecordError
@@ -19,7 +20,7 @@ _SIGNATURE_BYTES = 256
 STDIN = "-"
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | PathLike[str]) -> str:
     """The text of a record; ``-`` is stdin. What is compressed is recognized by its content.
 
     Raises RecordError where it cannot be read, is no UTF-8 or is larger than any record.
@@ -48,7 +49,7 @@ def read_text(path: str | Path) -> str:
         ) from None
 
 
-def _shown(path: str | Path) -> str:
+def _shown(path: str | PathLike[str]) -> str:
     return "stdin" if str(path) == STDIN else str(path)
 
 
@@ -61,7 +62,7 @@ def _read_file(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def write_text(text: str, path: str | Path, *, force: bool = False) -> None:
+def write_text(text: str, path: str | PathLike[str], *, force: bool = False) -> None:
     """Write a record; ``.gz`` compresses it, to the same bytes each time.
 
     The file is complete or not there at all. Raises OutputError where the path holds a file that aotcli did not write

@@ -10,7 +10,7 @@ import gc
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from os import PathLike
 
 from aotcli.errors import OutputError, RecordError, VerificationError
 from aotcli.ir.decode import Budget, graph_from_json
@@ -89,7 +89,7 @@ def _without_collection() -> Generator[None]:
             gc.enable()
 
 
-def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
+def write_trace(trace: Trace, path: str | PathLike[str], *, force: bool = False) -> None:
     """Write a record; source lines are kept if the capture was asked for them. ``.gz`` compresses.
 
     Raises OutputError where `path` holds somebody else's file (unless `force`) or cannot be written.
@@ -104,7 +104,7 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
     write_text(text, path, force=force)
 
 
-def read_trace(path: str | Path) -> Trace:
+def read_trace(path: str | PathLike[str]) -> Trace:
     """The trace in a file, or on stdin for ``-``; raises RecordError as `load_trace` does."""
     return load_trace(read_text(path))
 
@@ -132,11 +132,13 @@ def load_plan(text: str) -> Plan:
     return replace(plan, notes=(*plan.notes, note)) if note else plan
 
 
-def write_plan(trace: Trace, partitions: Sequence[Partition], path: str | Path, *, force: bool = False) -> None:
+def write_plan(
+    trace: Trace, partitions: Sequence[Partition], path: str | PathLike[str], *, force: bool = False
+) -> None:
     """Write a plan file; raises OutputError as `write_trace` does."""
     write_text(dump_plan(trace, partitions), path, force=force)
 
 
-def read_plan(path: str | Path) -> Plan:
+def read_plan(path: str | PathLike[str]) -> Plan:
     """The plan in a file, or on stdin for ``-``."""
     return load_plan(read_text(path))

@@ -55,6 +55,15 @@ def _order(graph: JointGraph) -> Iterator[Fault]:
             yield f"placeholder {node.name} stands after the first op", (position,)
         if node.kind is NodeKind.OUTPUT and position != len(graph.nodes) - 1:
             yield "it has an output before its end", (position,)
+    try:
+        ordered = all(max(inputs, default=-1) < position for position, inputs in enumerate(graph.inputs_of))
+    except KeyError:
+        ordered = False
+    if not ordered:
+        yield from _bad_references(graph)
+
+
+def _bad_references(graph: JointGraph) -> Iterator[Fault]:
     for position, node in enumerate(graph.nodes):
         for name in node.refs:
             if graph.index.get(name, position) >= position:
@@ -86,6 +95,7 @@ def _signature(graph: JointGraph) -> Iterator[Fault]:
 
 def _values(graph: JointGraph) -> Iterator[Fault]:
     """Placeholders and whatever an op reads have values; each value is consistent in itself."""
+    layouts: dict[tuple[object, ...], str] = {}
     for position, node in enumerate(graph.nodes):
         if node.is_placeholder:
             if node.value is None and graph.users_of[position]:
@@ -95,7 +105,10 @@ def _values(graph: JointGraph) -> Iterator[Fault]:
         elif node.kind is NodeKind.OP:
             yield from _op_values(graph, position, node)
         for leaf in tensor_leaves(node.value):
-            fault = _spec_fault(leaf)
+            layout = (leaf.shape, leaf.stride, leaf.nbytes, leaf.storage_nbytes, leaf.hint, leaf.storage < 0)
+            fault = layouts.get(layout)
+            if fault is None:
+                fault = layouts[layout] = _spec_fault(leaf)
             if fault:
                 yield f"{node.name}: {fault}", (position,)
 
@@ -152,10 +165,9 @@ def _storages(graph: JointGraph) -> Iterator[Fault]:
                 continue
             known, where = first.setdefault(leaf.storage, (leaf, position))
             if (known.storage_nbytes, known.device) != (leaf.storage_nbytes, leaf.device):
-                yield (
-                    f"storage {leaf.storage} has {known.storage_nbytes} bytes on {known.device} at "
-                    f"{graph.nodes[where].name}, {leaf.storage_nbytes} on {leaf.device} at {node.name}"
-                ), (where, position)
+                there = f"{known.storage_nbytes} bytes on {known.device} at {graph.nodes[where].name}"
+                here = f"{leaf.storage_nbytes} on {leaf.device} at {node.name}"
+                yield f"storage {leaf.storage} has {there}, {here}", (where, position)
 
 
 def _nested(graph: JointGraph) -> Iterator[Fault]:
