@@ -73,7 +73,7 @@ def _asserted(problem: Problem, position: int) -> bool:
 
 def _overruled(problem: Problem) -> tuple[str, ...]:
     return tuple(
-        f"{problem.graph.nodes[position].name} is not recomputed although its checkpoint policy asks for it: it reads "
+        f"{problem.graph.nodes[position].name} is not recomputed although its policy asks for it: it reads "
         f"{name}, which the step changes in place"
         for position, name in sorted(problem.mutated.source.items())
         if problem.graph.nodes[position].must_recompute and position in problem.mutated.banned

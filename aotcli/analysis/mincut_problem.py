@@ -67,8 +67,8 @@ class Problem:
 def pose(graph: JointGraph, heuristic: Heuristic, ignored: Iterable[tuple[str, str]] = ()) -> Problem:
     """The problem for a graph without dead nodes and duplicates.
 
-    `ignored` are (node, rule) pairs to leave out, to see what a stated reason was worth; a pair for a view or a part of
-    a tuple counts for what it was taken from as well.
+    `ignored` are (node, rule) pairs to leave out, to see what a stated reason was worth; a ban that is stated for a view
+    or a part of a tuple is that of what it was taken from. Leaving out `cut` or `needed by backward` forbids saving.
     """
     roles = classify(graph)
     ops = op_facts(graph, heuristic.op_set, heuristic.recomputable_ops)
@@ -107,5 +107,5 @@ def _with_origins(graph: JointGraph, ops: OpFacts, name: str, rule: str) -> list
     position: int | None = graph.index.get(name)
     while position is not None:
         pairs.append((position, rule))
-        position = taken_from(graph, ops, position)
+        position = None if rule in (Rule.CUT, Rule.NEEDED) else taken_from(graph, ops, position)
     return pairs

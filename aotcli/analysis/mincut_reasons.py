@@ -37,11 +37,9 @@ def saved_reason(problem: Problem, bans: Bans, position: int) -> Reason:
     rule = None if origin is None else bans[origin]
     if origin is None or rule is None:
         return _choice(problem, position, node)
-    if origin != position and problem.graph.nodes[origin].is_placeholder:
-        # A view of an input could be made again from the input, unless that one cannot be saved.
-        rule = Rule.MUTATED if origin in problem.mutated.unsaveable else Rule.CUT
-        if rule is Rule.CUT:
-            return _choice(problem, position, node)
+    source = problem.graph.nodes[origin]
+    if origin != position and source.is_placeholder:
+        return Reason(Rule.CUT.value, f"view of {_input_word(source)}")
     return _ban_reason(problem, origin, rule)
 
 

@@ -43,6 +43,6 @@ def find_weights(problem: Problem) -> list[int | None]:
         if problem.applies(position, Rule.MUTATED):
             weights[position] = None
     for position, rule in problem.ignored:
-        if rule == Rule.CUT:
+        if rule in (Rule.CUT, Rule.NEEDED):
             weights[position] = None
     return weights

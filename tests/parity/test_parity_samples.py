@@ -6,33 +6,22 @@ concerns may differ (test_mutated_gradients.py shows the wrong gradients).
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from comparison import compare, evidence_of
+from conftest import LEVELS, SAMPLES
 
 from aotcli.analysis.mincut import decide
 from aotcli.analysis.mincut_problem import Heuristic, Rule
 from aotcli.capture.recorder import LiveRegion
-from aotcli.capture.trace import capture
-from aotcli.capture.workload import load_workload
-from aotcli.ir.trace import CaptureSettings
-
-SAMPLES = Path(__file__).parents[2] / "sample_models"
-SMALLER = {
-    "gpt": ("layers=2", "width=128", "batch=2", "seq=64", "vocab=1000"),
-    "resnet": ("width=16", "classes=10", "batch=2", "size=64"),
-    "unet": ("width=8", "size=32"),
-}
-"""Sizes that keep the tests fast; the graphs stay as they are, but for the number of layers of the GPT."""
 
 
-@pytest.mark.parametrize("level", ["aten", "inductor"])
-@pytest.mark.parametrize("name", sorted(path.stem for path in SAMPLES.glob("*.py")))
-def test_a_sample(name: str, level: str) -> None:
-    pairs = tuple(tuple(each.split("=")) for each in SMALLER.get(name, ()))
-    settings = CaptureSettings(level=level, overrides=pairs)  # type: ignore[arg-type]
-    for region in capture(load_workload(f"{SAMPLES / name}.py", settings), settings).regions:
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample(sample: str, level: str, captured: Callable[[str, str], Any]) -> None:
+    for region in captured(sample, level).regions:
         if region.graph.mutated:
             compare_apart_from_mutation(region)
         else:
