@@ -39,7 +39,7 @@ class SavedRow:
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """One storage, and the saved values that are views of it."""
+    """One storage, and the saved values that are views of it; `what`, `spec` and owner are those of its maker."""
 
     path: str | None
     module_type: str | None
@@ -119,16 +119,13 @@ def _tensor(graph: JointGraph, group: list[SavedValue]) -> _Tensor:
     assert isinstance(first.value, TensorSpec)
     maker = storage_maker(graph, first.name)
     what = node_label(graph, maker)
-    if len(group) == 1 or not isinstance(maker.value, TensorSpec):
-        spec = first.value
-    else:
-        spec = maker.value
+    if len(group) > 1:
         what = f"{what}, {len(group)} views"
     return _Tensor(
         path=first.module if maker.module is None else maker.module,
         module_type=first.module_type if maker.module is None else maker.module_type,
         what=what,
-        spec=spec,
+        spec=maker.value if isinstance(maker.value, TensorSpec) else first.value,
         values=tuple(group),
     )
 

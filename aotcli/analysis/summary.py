@@ -140,8 +140,9 @@ def summarize_recomputed(graph: JointGraph, recomputed: Sequence[str]) -> Recomp
         if position is None:
             continue
         node = graph.nodes[position]
-        # PyTorch's list of compute-intensive ops lacks some kinds of attention; their FLOPs tell.
-        if Tag.COMPUTE_INTENSIVE in node.tags or node.flops:
+        # PyTorch's list of compute-intensive ops lacks some kinds of attention; their FLOPs tell (None: an op
+        # that computes, by no known formula).
+        if Tag.COMPUTE_INTENSIVE in node.tags or node.flops != 0:
             intensive[op_label(node.target)] += 1
         elif not _VIEWS.isdisjoint(node.tags) or node.target == "operator.getitem":
             views += 1

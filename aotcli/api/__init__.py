@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
-from aotcli.api.choice import ChosenStrategy, choose_strategies
+from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy
 from aotcli.api.result import PartitionResult
 from aotcli.errors import InputError, StrategyError
 from aotcli.ir.trace import CaptureSettings, Trace
@@ -28,6 +28,26 @@ if TYPE_CHECKING:
     from aotcli.ir.environment import Doctor
     from aotcli.render.code import GraphCode
     from aotcli.strategies import Strategy, StrategyInfo
+
+__all__ = [
+    "GRAPHS",
+    "ChosenStrategy",
+    "FoundTrace",
+    "PartitionResult",
+    "capture",
+    "cheaper_alternative",
+    "choose_strategies",
+    "doctor",
+    "find_trace",
+    "graph_code",
+    "load",
+    "parse_strategy",
+    "partition",
+    "save",
+    "strategies",
+    "trace",
+    "trace_script",
+]
 
 Progress = Callable[[str], None]
 GRAPHS = ("joint", "forward", "backward")

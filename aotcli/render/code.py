@@ -21,13 +21,14 @@ _COMMENT_COLUMN = 72
 
 @dataclass(frozen=True, slots=True)
 class GraphCode:
-    """What to print: a function's name, its nodes (placeholders first, the output last), a mark for each node, and
-    the graphs that its higher-order ops refer to."""
+    """What to print: a function's name, its nodes (placeholders first, the output last), a mark for each node, the
+    graphs that its higher-order ops refer to, and which of its placeholders are values that the forward saved."""
 
     name: str
     nodes: Sequence[Node]
     marks: Mapping[str, str]
     subgraphs: Sequence[tuple[str, JointGraph]] = ()
+    saved: frozenset[str] = frozenset()
 
 
 def joint_code(graph: JointGraph) -> GraphCode:
@@ -47,7 +48,8 @@ def half_code(graph: JointGraph, partition: Partition, half: str) -> GraphCode:
     marks = {node.name: "F" if half == "forward" else "B" for node in cut_off.nodes}
     if half == "backward":
         marks |= dict.fromkeys(partition.recomputed, "R")
-    return GraphCode(cut_off.name, cut_off.nodes, marks, cut_off.subgraphs)
+    saved = frozenset(halves.saved if half == "backward" else ())
+    return GraphCode(cut_off.name, cut_off.nodes, marks, cut_off.subgraphs, saved)
 
 
 def render_code(code: GraphCode, page: Page) -> str:
@@ -62,7 +64,8 @@ def _function_lines(code: GraphCode, page: Page, depth: int) -> Iterator[str]:
     margin = "  " + _INDENT * depth
     yield f"{margin}def {identifier(code.name)}("
     for node in inputs:
-        note = _comment([node.kind.value, node.origin or "", node.source or ""])
+        what = "saved" if node.name in code.saved else node.kind.value
+        note = _comment([what, node.origin or node.module or "", node.source or ""])
         yield _aligned(f"{margin}{_INDENT}{node.name}: {value_text(node.value)},", note, page)
     yield f"{margin}):"
     nested = dict(code.subgraphs)

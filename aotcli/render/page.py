@@ -25,7 +25,8 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 # A number and its unit stay on one line.
 _BREAK = re.compile(r" (?!(?:[KMGT]iB|B|[kMGTPE]?FLOP|%)(?![A-Za-z]))")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL_BUT_STYLES = re.compile(r"(?!\x1b\[[0-9;]*m)[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,10 @@ class Page:
         return text if self.unicode else to_ascii(text)
 
     def finish(self, lines: Iterable[str]) -> str:
-        """The lines as one text: no trailing blanks, and ASCII where the page wants it."""
-        text = "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
+        """The lines as one text: no trailing blanks, no control characters but our styles, ASCII where the page
+        wants it."""
+        control = _CONTROL_BUT_STYLES if self.color else _CONTROL
+        text = "\n".join(control.sub("?", line).rstrip() for line in lines).rstrip("\n") + "\n"
         return text if self.unicode else to_ascii(text)
 
     def fit(self, text: str, width: int | None = None) -> str:
@@ -131,9 +134,10 @@ def _line(
     parts: list[str] = []
     for column, width, cell in zip(columns, widths, cells, strict=True):
         text = fit(cell, width, page.unicode)
-        text = text.rjust(width) if column.right else text.ljust(width)
+        blanks = " " * (width - len(text))
         style = "dim" if header else column.style
-        parts.append(page.style(text, style) if style else text)
+        styled = page.style(text, style) if style else text
+        parts.append(blanks + styled if column.right else styled + blanks)
     return (" " * gap).join(parts).rstrip()
 
 

@@ -83,13 +83,13 @@ def _total(counts: Sequence[JointCounts]) -> JointCounts:
 
 def _regions(page: Page, trace: Trace, counts: Sequence[JointCounts]) -> list[str]:
     columns = [
-        Column("region", minimum=8, style="bold"),
+        Column("region", minimum=7, style="bold"),
         Column("nodes", right=True),
         Column("forward", right=True),
         Column("backward", right=True),
         Column("params", right=True),
         Column("FLOPs", right=True),
-        Column("first line", minimum=12, style="dim"),
+        Column("first line", minimum=9, style="dim"),
     ]
     rows = [_region_cells(graph, each) for graph, each in zip(trace.regions, counts, strict=True)]
     lines = table(page, columns, rows[:_MAX_REGIONS])
