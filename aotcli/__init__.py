@@ -13,15 +13,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aotcli.api import compile as compile  # noqa: A004
     from aotcli.api import load as load
     from aotcli.api import partition as partition
     from aotcli.api import save as save
     from aotcli.api import trace as trace
+    from aotcli.lowering.partitioner import Partitioner as Partitioner
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "partition", "save", "trace"]
+__all__ = ["Partitioner", "__version__", "compile", "load", "partition", "save", "trace"]
 
-_FROM_API = frozenset(__all__) - {"__version__"}
+_FROM_API = frozenset({"compile", "load", "partition", "save", "trace"})
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +31,10 @@ def __getattr__(name: str) -> Any:
         from aotcli import api
 
         return getattr(api, name)
+    if name == "Partitioner":
+        from aotcli.lowering.partitioner import Partitioner
+
+        return Partitioner
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

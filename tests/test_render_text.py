@@ -131,7 +131,7 @@ class TestWidth:
     def test_no_line_is_wider_than_the_page(self, width: int, strategies: tuple[str, ...], color: bool) -> None:
         for trace in (blocks_trace(), broken_trace(), attention_trace()):
             text = result(trace, *strategies).text(Page(width, color))
-            commands = ("  aotcli ", "Use it:", "       ")
+            commands = ("  aotcli ", "         model = ")
             lines = [line for line in ANSI.sub("", text).splitlines() if not line.startswith(commands)]
             assert [line for line in lines if len(line) > width] == []
 
@@ -181,11 +181,18 @@ class TestPartition:
     def test_nothing_cheaper_is_named_where_there_is_nothing(self) -> None:
         assert result(blocks_trace(), "recompute-all").alternative is None
 
-    def test_the_line_to_paste(self) -> None:
-        assert "Use it:  model = torch.compile(model)" in result(blocks_trace(), "mincut").text()
-        aggressive = result(blocks_trace(), "mincut", aggressive=True).text()
-        assert "torch._functorch.config.aggressive_recomputation = True" in aggressive
-        assert "no switch" in result(blocks_trace(), "recompute-all").text()
+    @pytest.mark.parametrize(
+        ("strategy", "arguments"),
+        [
+            ("mincut", 'strategy="mincut", backend="inductor"'),
+            ("mincut:aggressive", 'strategy="mincut", backend="inductor", aggressive=True'),
+            ("default", 'strategy="default", backend="inductor"'),
+            ("recompute-all:cse=false", 'strategy="recompute-all", backend="inductor", cse=False'),
+        ],
+    )
+    def test_the_lines_to_paste(self, strategy: str, arguments: str) -> None:
+        text = result(blocks_trace(), strategy).text()
+        assert f"Use it:  import aotcli\n         model = aotcli.compile(model, {arguments})\n" in text
 
     def test_quiet_leaves_the_advice_out(self) -> None:
         text = result(blocks_trace(), "save-all").text(quiet=True)

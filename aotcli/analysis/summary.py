@@ -22,7 +22,7 @@ class Plan:
     """What one strategy decides for every region of a trace, in the trace's order. Bytes by unique storage.
 
     `label` is the strategy with the options that were given: ``mincut:aggressive=true``. `usage` holds the lines that
-    make `torch.compile` use the same plan, where there are any.
+    make a training script train by such plans.
     """
 
     strategy: str

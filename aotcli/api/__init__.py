@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
-from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy
+from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
 from aotcli.api.result import PartitionResult
 from aotcli.errors import InputError, StrategyError
 from aotcli.ir.trace import CaptureSettings, Trace
@@ -37,6 +37,7 @@ __all__ = [
     "capture",
     "cheaper_alternative",
     "choose_strategies",
+    "compile",
     "doctor",
     "find_trace",
     "graph_code",
@@ -158,6 +159,20 @@ def load(path: str | PathLike[str]) -> Trace:
     return serial.read_trace(path)
 
 
+def compile(model: Any, *, strategy: str = "mincut", backend: str = "aot_eager", **options: Any) -> Any:  # noqa: A001
+    """`torch.compile` with the partition of `strategy`: what `validate` runs and what a training script may use.
+
+    `backend` is "aot_eager" (plans at level aten) or "inductor". `options` are the strategy's, and of `torch.compile`:
+    dynamic, fullgraph, disable. Raises StrategyError for an unknown strategy, option or backend.
+    """
+    from aotcli.capture.environment import require_torch
+
+    require_torch()
+    from aotcli.lowering.backend import compile_model
+
+    return compile_model(model, strategy=strategy, backend=backend, **options)
+
+
 def strategies() -> tuple[StrategyInfo, ...]:
     """Every strategy with its options."""
     from aotcli.strategies import describe_strategies
@@ -261,7 +276,7 @@ def _plan(found: Trace, chosen: ChosenStrategy, live: Sequence[Any]) -> Plan:
     partitions = tuple(
         strategy.plan(graph, live[position] if live else None) for position, graph in enumerate(found.regions)
     )
-    return Plan(strategy.name, strategy.options, partitions, chosen.label, strategy.usage(found.settings.level))
+    return Plan(strategy.name, strategy.options, partitions, chosen.label, usage_lines(chosen, found.settings.level))
 
 
 def _needs_model(chosen: ChosenStrategy, found: Trace) -> StrategyError:

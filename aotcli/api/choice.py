@@ -12,8 +12,9 @@ from aotcli.strategies import Strategy, load_strategy
 
 @dataclass(frozen=True, slots=True)
 class ChosenStrategy:
-    """A strategy, and how the user wrote it."""
+    """A strategy, the name it was asked for by, and that name with the options that were given."""
 
+    name: str
     label: str
     strategy: Strategy
 
@@ -38,11 +39,11 @@ def choose_strategies(
         taken = {key: value for key, value in shared.items() if key in known}
         unused -= taken.keys()
         if isinstance(name, Strategy):
-            chosen.append(ChosenStrategy(plain.name, plain))
+            chosen.append(ChosenStrategy(plain.name, plain.name, plain))
             continue
         # With one strategy, an option that it does not have is its own error, which names those that it has.
         wanted = {**(shared if len(given) == 1 else taken), **own}
-        chosen.append(ChosenStrategy(_label(name, wanted), load_strategy(name, wanted)))
+        chosen.append(ChosenStrategy(name, _label(name, wanted), load_strategy(name, wanted)))
     if unused and len(given) > 1:
         raise StrategyError(
             f"none of the strategies has an option {min(unused).replace('_', '-')!r}",
@@ -86,3 +87,14 @@ def parse_strategy(text: str) -> tuple[str, dict[str, object]]:
 def _label(name: str, options: Mapping[str, object]) -> str:
     texts = [key if value in (True, "true") else f"{key}={value}" for key, value in options.items()]
     return f"{name}:{','.join(text.replace('_', '-') for text in texts)}" if texts else name
+
+
+def usage_lines(chosen: ChosenStrategy, level: str) -> tuple[str, ...]:
+    """Lines for a training script whose variable is `model`, that make it train by this strategy's plans."""
+    backend = "inductor" if level == "inductor" else "aot_eager"
+    strategy = chosen.strategy
+    options = strategy.options
+    changed = [f for f in dataclasses.fields(strategy) if f.name in options and options[f.name] != f.default]
+    words = [f'strategy="{chosen.name}"', f'backend="{backend}"']
+    words += [f"{each.name}={options[each.name]!r}" for each in changed]
+    return ("import aotcli", f"model = aotcli.compile(model, {', '.join(words)})")

@@ -205,7 +205,7 @@ def _next_steps(page: Page, plan: Plan, view: PartitionView) -> list[str]:
         wrapped = page.wrap(f"Could be less: {bytes_text(best.saved_bytes)} ({change}) {price}", 2)
         lines += [wrapped[0].strip(), *wrapped[1:]]
         lines.append("  " + " ".join(word for word in ("aotcli partition", view.target, best.arguments) if word))
-    usage = view.usage or ("PyTorch alone has no switch for this plan",)
-    lines.append(page.style("Use it:", "bold") + f"  {usage[0]}")
-    lines += [f"         {line}" for line in usage[1:]]
+    if view.usage:
+        lines.append(page.style("Use it:", "bold") + f"  {view.usage[0]}")
+        lines += [f"         {line}" for line in view.usage[1:]]
     return lines

@@ -40,10 +40,3 @@ class Strategy(ABC):
     @property
     def options(self) -> dict[str, object]:
         return asdict(self)
-
-    def usage(self, level: str) -> tuple[str, ...]:
-        """Lines for a training script whose variable is `model`, that make PyTorch alone use this plan at `level`.
-
-        Empty where PyTorch has no switch for it.
-        """
-        return ()

@@ -12,7 +12,6 @@ from aotcli.errors import StrategyError
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Partition
 from aotcli.strategies._contract import Strategy
-from aotcli.strategies._usage import mincut_lines
 
 
 def _option(default: Any, text: str) -> Any:
@@ -40,18 +39,6 @@ class MinCut(Strategy):
             raise StrategyError(
                 f"max-distance is {self.max_distance}", why="it counts ops", fix="give a number from 0; default 1000"
             )
-
-    def usage(self, level: str) -> tuple[str, ...]:
-        if self.op_set != "inductor" or self.recomputable_ops or self.ban_non_builtin:
-            return ()
-        settings: dict[str, object] = {}
-        if not self.cse:
-            settings["cse"] = False
-        if self.aggressive:
-            settings["aggressive_recomputation"] = True
-        if self.max_distance != 1000:
-            settings["max_dist_from_bw"] = self.max_distance
-        return mincut_lines(level, settings)
 
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
         heuristic = Heuristic(

@@ -18,7 +18,6 @@ from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind, Tag
 from aotcli.ir.partition import Decision, Partition, Reason
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec
 from aotcli.strategies._contract import Strategy
-from aotcli.strategies._usage import default_lines
 
 READ = Reason("read by backward", "the backward reads it")
 SIZE = Reason("size", "the backward reads this size")
@@ -49,9 +48,6 @@ class SaveAll(Strategy):
 
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
         return assemble(graph, decide(graph), strategy=self.name, options=self.options)
-
-    def usage(self, level: str) -> tuple[str, ...]:
-        return default_lines(level)
 
 
 def decide(graph: JointGraph) -> Decision:
