@@ -67,8 +67,12 @@ def torch_dtype_name(text: str, *, option: str) -> str:
 
 def describe_tensor(tensor: torch.Tensor) -> str:
     """``f32[8,1024]``."""
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return f"{_SHORT.get(dtype, dtype)}[{','.join(str(size) for size in tensor.shape)}]"
+    return describe_shape(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
+
+
+def describe_shape(dtype: str, shape: tuple[int, ...]) -> str:
+    """``f32[8,1024]`` from torch's name of a dtype."""
+    return f"{_SHORT.get(dtype, dtype)}[{','.join(str(size) for size in shape)}]"
 
 
 def parse_inputs(texts: tuple[str, ...]) -> tuple[InputSpec, ...]:

@@ -7,6 +7,7 @@ without running anything and without importing torch; `build` runs the user's co
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -52,7 +53,7 @@ class Workload:
 
     `spec` is as given, with paths relative to `root`, the project's folder. `files` are those known without running
     the code (see `BuiltWorkload.files` for all). `define` runs the code; each call starts anew, so that one workload
-    can be built on fake and on real tensors.
+    can be built on fake and on real tensors. `loaded_at` is when it was named, in seconds since the epoch.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Workload:
     root: Path
     define: Callable[[], Definition]
     files: tuple[Path, ...] = ()
+    loaded_at: float = field(default_factory=time.time)
 
 
 @dataclass
