@@ -159,3 +159,23 @@ def test_the_same_capture_twice_is_equal() -> None:
     one = trace(Block(), torch.randn(4, 8), level="inductor")
     two = trace(Block(), torch.randn(4, 8), level="inductor")
     assert one == two
+
+
+class Broken(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x).tanh()
+        torch._dynamo.graph_break()
+        return self.second(y).sigmoid()
+
+
+def test_ops_of_a_module_cut_by_a_graph_break_are_not_taken_for_the_loss() -> None:
+    outer = nn.Sequential(Broken(), nn.Linear(4, 4))
+    seen = trace(outer, torch.randn(2, 4), loss=lambda out: out.pow(2).mean())
+    owners = {node.target: node.module for region in seen.regions for node in region.nodes if node.module is not None}
+    assert owners["aten.tanh.default"] == "0"
+    assert owners["aten.sigmoid.default"] == "0"
+    assert owners["aten.pow.Tensor_Scalar"] == "(loss)"

@@ -45,6 +45,10 @@ class Origins:
         self._files: dict[str, str] = {}
         self._default = None if default is None else self.place(default)
 
+    def name_of(self, module: object) -> str | None:
+        """The qualified name of a module of the user's model; None for any other object."""
+        return self._modules.get(str(id(module)))
+
     def module(self, node: fx.Node) -> tuple[str | None, str | None]:
         """(module path, module class) of the innermost module; (None, None) where tracing left no trace."""
         stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")

@@ -7,17 +7,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import fx
 
-from aotcli.capture import torch_private
+from aotcli.capture import step, torch_private
 from aotcli.capture.origins import path_of_source
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext, snapshot_joint
 from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.trace import GraphBreak
+
+_STEP_FILE = step.__file__
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Recorder:
         self.regions: list[LiveRegion] = []
         self.breaks: list[GraphBreak] = []
         self._context = context
+        self._region_context = context
         self._tensors = tensors
         self._execute = execute
         self._progress = progress
@@ -63,6 +66,7 @@ class Recorder:
     def backend(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         """What `torch.compile` calls for each region."""
         self._progress(f"region {len(self.regions) + 1}: tracing the joint graph")
+        self._region_context = replace(self._context, outside=self._owner_of_frame())
         self._primals = {i: self._facts(*each) for i, each in enumerate(torch_private.graph_inputs(gm))}
         reason = torch_private.break_reason(gm)
         if reason is not None:
@@ -71,6 +75,16 @@ class Recorder:
             self.breaks.append(GraphBreak(text, where))
         make = torch_private.inductor_backend if self._context.level == "inductor" else torch_private.aten_backend
         return make(self._partition, self._compile, self._compile_forward_only)(gm, inputs)
+
+    def _owner_of_frame(self) -> str:
+        """The module path of ops that run in no submodule of the frame being compiled.
+
+        After a graph break Dynamo compiles frames by themselves, and a frame's own `self` is in no module stack.
+        """
+        file, this = torch_private.compiling_frame()
+        if file == _STEP_FILE:
+            return self._context.outside
+        return self._context.origins.name_of(this) or ""
 
     def place(self, location: str) -> str:
         """``file:line`` with an absolute path, made relative."""
@@ -114,7 +128,7 @@ class Recorder:
     ) -> None:
         graph = snapshot_joint(
             gm,
-            self._context,
+            self._region_context,
             num_forward_outputs=num_outputs,
             static_indices=static,
             primals=self._primals,

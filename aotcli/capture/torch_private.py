@@ -199,6 +199,14 @@ def break_reason(gm: fx.GraphModule) -> tuple[str, str | None] | None:
     return text, where
 
 
+def compiling_frame() -> tuple[str, Any]:
+    """The Python frame that Dynamo compiles now: its file, and its local `self` (None where it has none)."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    translator = InstructionTranslator.current_tx()
+    return str(translator.f_code.co_filename), translator.f_locals.get("self")
+
+
 # --- capture --------------------------------------------------------------------------------------------------
 
 
