@@ -67,8 +67,9 @@ class Problem:
 def pose(graph: JointGraph, heuristic: Heuristic, ignored: Iterable[tuple[str, str]] = ()) -> Problem:
     """The problem for a graph without dead nodes and duplicates.
 
-    `ignored` are (node, rule) pairs to leave out, to see what a stated reason was worth; a ban that is stated for a view
-    or a part of a tuple is that of what it was taken from. Leaving out `cut` or `needed by backward` forbids saving.
+    `ignored` are (node, rule) pairs to leave out, to see what a stated reason was worth; a ban that is stated for a
+    view or a part of a tuple is that of what it was taken from. Leaving out `cut` or `needed by backward` forbids
+    saving.
     """
     roles = classify(graph)
     ops = op_facts(graph, heuristic.op_set, heuristic.recomputable_ops)
