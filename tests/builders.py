@@ -16,7 +16,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aotcli.ir.joint import PLACEHOLDER_KINDS, Arg, JointGraph, Node, NodeKind, Ref, Symbol, Tag, arg_refs
@@ -416,6 +417,22 @@ def _shape(g: GraphBuilder, ref: Ref) -> tuple[Dim, ...]:
     return tensor_leaves(g.value(ref))[0].shape
 
 
+def count_calls(function: Callable[[], object]) -> int:
+    """Python and C calls that `function` makes: work, counted so that a busy machine does not matter."""
+    calls = 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
 def sample_trace(*graphs: JointGraph, **fields: Any) -> Trace:
     """A trace around `graphs` (the two-matmul graph where none is given); `fields` are those of `Trace`."""
     regions = graphs or (two_matmuls(),)
@@ -431,4 +448,13 @@ def sample_trace(*graphs: JointGraph, **fields: Any) -> Trace:
     return dataclasses.replace(base, **fields)
 
 
-__all__ = ["GraphBuilder", "RandomGraphs", "layered", "random_graph", "sample_trace", "two_matmuls", "with_fingerprint"]
+__all__ = [
+    "GraphBuilder",
+    "RandomGraphs",
+    "count_calls",
+    "layered",
+    "random_graph",
+    "sample_trace",
+    "two_matmuls",
+    "with_fingerprint",
+]

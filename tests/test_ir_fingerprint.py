@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import time
 from collections.abc import Callable
 
 import pytest
-from builders import GraphBuilder, layered, random_graph, two_matmuls
+from builders import GraphBuilder, count_calls, layered, random_graph, two_matmuls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -271,11 +270,6 @@ def test_symbolic_numbers_count():
     assert fingerprint(other) != base.fingerprint
 
 
-def test_time_is_near_linear():
-    def seconds(graph: JointGraph) -> float:
-        start = time.perf_counter()
-        fingerprint(graph)
-        return time.perf_counter() - start
-
-    small, large = layered(100), layered(800)
-    assert min(seconds(large) for _ in range(3)) < 40 * min(seconds(small) for _ in range(3))
+def test_work_grows_with_the_graph_and_no_faster():
+    small, large = layered(20), layered(160)
+    assert count_calls(lambda: fingerprint(large)) < 10 * count_calls(lambda: fingerprint(small))
