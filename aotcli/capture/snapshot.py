@@ -38,8 +38,8 @@ class PrimalFacts:
 class SnapshotContext:
     """What a snapshot needs to know beyond the graph; one per capture, shared by its regions.
 
-    `outside` is the module path given to forward ops that run in no module: that of the frame in which they run, or
-    "(loss)" where that is the step around the model. `input_name` turns a Dynamo source into the input's name in the call.
+    `outside` is the module path given to forward ops that run in no module: that of their frame, or "(loss)" where
+    that is the step around the model. `input_name` turns a Dynamo source into the input's name in the call.
     """
 
     origins: Origins
