@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
-from aotcli.errors import AotcliError, InputError
+from aotcli.errors import AotcliError, InputError, OutputError
 from aotcli.render.page import DEFAULT_WIDTH, MIN_WIDTH, Page
 
 COLORS = ("auto", "always", "never")
@@ -27,14 +27,23 @@ class Terminal:
     verbose: bool = False
 
     def result(self, text: str) -> None:
-        """Write a result. Where the reader went away (`| head`), the program ends, silently."""
+        """Write a result. Where the reader went away (`| head`), the program ends, silently.
+
+        Raises OutputError where standard output cannot be written for another reason.
+        """
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
-        except BrokenPipeError:
-            # Python would complain once more when it flushes at exit.
+        except OSError as error:
+            # Python would try to flush once more at exit, and complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise SystemExit(0) from None
+            if isinstance(error, BrokenPipeError):
+                raise SystemExit(0) from None
+            raise OutputError(
+                "standard output cannot be written",
+                why=error.strerror or str(error),
+                fix="free space, or write elsewhere",
+            ) from error
 
     def note(self, text: str) -> None:
         """Say something that is not the result."""
@@ -88,8 +97,10 @@ def _spinner() -> Iterator[Callable[[str], None]]:
 def open_terminal(*, color: str = "auto", quiet: bool = False, verbose: bool = False) -> Terminal:
     """The terminal of this process. COLUMNS overrides the width; NO_COLOR and TERM=dumb turn `auto` colour off.
 
-    Raises InputError for an unknown `color`.
+    Raises InputError for an unknown `color`, OutputError where standard output is closed.
     """
+    if sys.stdout is None:  # closed by the caller: `>&-`
+        raise OutputError("standard output is closed", why="results are written there", fix="leave it open")
     if color not in COLORS:
         raise InputError(f"--color {color}", why=f"it is one of {', '.join(COLORS)}", fix="--color auto is the default")
     return Terminal(Page(_width(), _colored(color), _can_show(sys.stdout, _SIGNS)), quiet, verbose)

@@ -63,7 +63,7 @@ class Page:
         room = max(20, self.width - indent)
         lines: list[str] = []
         current = ""
-        for word in _BREAK.split(text):
+        for word in (self.fit(each, room) for each in _BREAK.split(text)):
             if current and len(current) + 1 + len(word) > room:
                 lines.append(current)
                 current = word

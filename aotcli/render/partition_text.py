@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from aotcli.analysis.devices import DeviceSensitivity, device_sensitivities
+from aotcli.analysis.op_names import op_label
 from aotcli.analysis.peak import PeakPlace
 from aotcli.analysis.summary import Alternative, Plan, RecomputeSummary, summarize_plan_recomputed
 from aotcli.ir.joint import JointGraph
@@ -133,7 +134,8 @@ def _costs(page: Page, trace: Trace, plan: Plan, place: PeakPlace | None) -> lis
     ops = f"forward {_ops(plan.forward_ops, plan.forward_flops)}"
     ops += f", backward {_ops(plan.backward_ops, plan.backward_flops)}"
     if plan.unknown_flops:
-        shown = ", ".join(plan.unknown_flops[:3]) + (", ..." if len(plan.unknown_flops) > 3 else "")
+        names = list(dict.fromkeys(op_label(op) for op in plan.unknown_flops))
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         ops += f"; FLOPs unknown for {shown}"
     lines += labelled(page, "Ops", ops)
     return lines + labelled(page, "Peak", peak_text(plan, place))
