@@ -94,7 +94,8 @@ def test_files_and_functions_stay_short() -> None:
             long.append(f"{relative(path)}: {lines} lines")
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                size = (node.end_lineno or node.lineno) - node.lineno + 1
+                # A command's signature is its list of options, and may be long.
+                size = (node.end_lineno or node.lineno) - node.body[0].lineno + 1
                 if size > MOST_FUNCTION_LINES:
                     long.append(f"{relative(path)}:{node.lineno}: {node.name} has {size} lines")
     assert not long, "\n".join(long)
