@@ -4,6 +4,7 @@
 
     trace = aotcli.trace(model, (x, y))
     print(aotcli.partition(trace, strategy="mincut"))
+    step = aotcli.compile(model, strategy="mincut", backend="inductor")
 
 Nothing heavy is imported until a function is used.
 """

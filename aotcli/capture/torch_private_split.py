@@ -141,18 +141,18 @@ def tagged_copy(gm: fx.GraphModule, names: frozenset[str]) -> fx.GraphModule:
 
 
 def replay_random_ops(
-    gm: fx.GraphModule, forward: fx.GraphModule, backward: fx.GraphModule, num_symints: int
+    gm: fx.GraphModule, forward: fx.GraphModule, backward: fx.GraphModule, num_symints: int, *, graphsafe: bool = False
 ) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Make the backward draw what the forward drew, for random nodes of `gm` tagged MUST_RECOMPUTE.
 
     The state before each op is saved and set again (run_and_save_rng_state, run_with_rng_state), which keeps eager's
-    numbers; graph-safe states would not.
+    numbers; graph-safe states, for devices that have them, do not.
     """
     from torch._functorch import config
     from torch._functorch.partitioners import functionalize_rng_ops
     from torch._prims.rng_prims import run_and_save_rng_state
 
-    with config.patch(graphsafe_rng_functionalization=False):
+    with config.patch(graphsafe_rng_functionalization=graphsafe):
         forward, backward = functionalize_rng_ops(gm, forward, backward, num_symints)
     states = [node for node in backward.graph.find_nodes(op="placeholder") if node.name.startswith("rng_state_output")]
     for node in forward.graph.find_nodes(op="call_function", target=run_and_save_rng_state):

@@ -16,8 +16,13 @@ from torch import fx
 
 from aotcli.capture import torch_private
 from aotcli.errors import StrategyError
-from aotcli.lowering.partitioner import Partitioner, check_backend
-from aotcli.strategies import strategy_class
+from aotcli.lowering.partitioner import Partitioner
+from aotcli.strategies import load_strategy
+
+BACKENDS = ("aot_eager", "inductor")
+# Options of torch.compile that have nothing to do with the backend.
+_COMPILE_OPTIONS = ("dynamic", "fullgraph", "disable")
+_BACKEND_OPTIONS = ("strategy", "backend", "rng")
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,16 @@ class Backend:
 def compile_model(model: Any, *, strategy: str = "mincut", backend: str = "aot_eager", **options: Any) -> Any:
     """`torch.compile` with the partition of `strategy`.
 
-    `options` are the strategy's, and those of `torch.compile` that do not choose a backend (dynamic, fullgraph).
+        step = aotcli.compile(model, strategy="mincut", backend="inductor")
+        step(x).sum().backward()
+
+    `backend` is "aot_eager" (plans at level aten, runs PyTorch's ops one by one) or "inductor". `options` are the
+    strategy's own, `rng` ("eager" or "graphsafe", see `Partitioner`), and those of `torch.compile` that choose no
+    backend (dynamic, fullgraph, disable).
+
     Raises StrategyError for an unknown strategy, option or backend.
     """
-    compile_options = {key: options.pop(key) for key in ("dynamic", "fullgraph", "disable") if key in options}
+    compile_options = {key: options.pop(key) for key in _COMPILE_OPTIONS if key in options}
     partitioner = Partitioner(strategy, **options)
     return torch.compile(model, backend=Backend(check_backend(backend), partitioner), **compile_options)
 
@@ -52,24 +63,35 @@ def aotcli_backend(
 ) -> Any:
     """The Dynamo backend `aotcli`: ``torch.compile(model, backend="aotcli", options={"strategy": "mincut"})``.
 
-    `options` are `strategy` (default mincut), `backend` (default inductor), and the strategy's own. Raises
-    StrategyError for anything else.
+    `options` are `strategy` (default mincut), `backend` (default inductor), `rng` (default eager) and the strategy's
+    own. Raises StrategyError for anything else.
     """
     given = {**(options or {}), **rest}
     strategy = str(given.pop("strategy", "mincut"))
     base = check_backend(str(given.pop("backend", "inductor")))
-    unknown = [key for key in given if key.isidentifier() and not _has_option(strategy, key)]
-    if unknown:
-        near = get_close_matches(unknown[0], ["strategy", "backend"], n=1)
-        raise StrategyError(
-            f"the backend aotcli has no option {unknown[0]!r}",
-            why=f"it takes strategy, backend, and the options of {strategy}",
-            fix=f"did you mean {near[0]!r}?" if near else "`aotcli strategies` lists them",
-        )
+    _refuse_unknown(strategy, given)
     return Backend(base, Partitioner(strategy, **given))(gm, inputs)
 
 
-def _has_option(strategy: str, name: str) -> bool:
-    if strategy.partition(":")[0].endswith(".py"):
-        return True  # a strategy of the user's own: it refuses what it does not know
-    return name in strategy_class(strategy).__dataclass_fields__
+def _refuse_unknown(strategy: str, options: Mapping[str, Any]) -> None:
+    """Raise for an option that neither the backend nor the strategy has, where it looks like one of the backend's."""
+    known = {*_BACKEND_OPTIONS, *load_strategy(strategy).options}
+    for key in options:
+        near = get_close_matches(key, _BACKEND_OPTIONS, n=1)
+        if key.replace("-", "_") not in known and near:
+            raise StrategyError(
+                f"the backend aotcli has no option {key!r}",
+                why=f"it takes {', '.join(_BACKEND_OPTIONS)}, and the options of {strategy}",
+                fix=f"did you mean {near[0]!r}?",
+            )
+
+
+def check_backend(name: str) -> str:
+    """`name` if it is a backend that aotcli can stand before. Raises StrategyError otherwise."""
+    if name not in BACKENDS:
+        raise StrategyError(
+            f"there is no backend {name!r}",
+            why=f"aotcli stands before {' and '.join(BACKENDS)}",
+            fix="choose one of them",
+        )
+    return name

@@ -25,6 +25,8 @@ from aotcli.ir.partition import Partition
 from aotcli.lowering.split import split
 from aotcli.strategies import Strategy, load_strategy
 
+RNG_MODES = ("eager", "graphsafe")
+
 Modules = tuple[fx.GraphModule, fx.GraphModule]
 
 
@@ -36,17 +38,26 @@ class Partitioner(torch_private.custom_partitioner_base()):
         aot_module(model, fw_compiler, bw_compiler, partition_fn=aotcli.Partitioner("save-all"))
 
     Frozen, picklable and without state, so that compiled code can be cached: `uuid` covers everything that a plan
-    depends on. Raises StrategyError for an unknown strategy or option, when it is made.
+    depends on. `rng` is how recomputed random ops draw again what they drew: "eager" saves and sets the state of the
+    generator and keeps eager's numbers; "graphsafe" is PyTorch's way for CUDA graphs, with other numbers than eager's.
+    Raises StrategyError for an unknown strategy or option, when it is made.
     """
 
     strategy: str
     options: tuple[tuple[str, object], ...] = field(default=())
+    rng: str = field(default="eager")
 
-    def __init__(self, strategy: str = "mincut", **options: object) -> None:
-        loaded = load_strategy(strategy, options)
+    def __init__(self, strategy: str = "mincut", *, rng: str = "eager", **options: object) -> None:
+        if rng not in RNG_MODES:
+            raise StrategyError(
+                f"there is no rng {rng!r}",
+                why="rng says how random ops are run again: with eager's numbers, or as CUDA graphs allow",
+                fix=f"choose {' or '.join(RNG_MODES)}",
+            )
+        load_strategy(strategy, options)  # what is wrong is refused before anything is compiled
         object.__setattr__(self, "strategy", strategy)
         object.__setattr__(self, "options", tuple(sorted(options.items())))
-        del loaded  # made only to refuse what is wrong before anything is compiled
+        object.__setattr__(self, "rng", rng)
 
     def load(self) -> Strategy:
         """The strategy with its options."""
@@ -68,12 +79,12 @@ class Partitioner(torch_private.custom_partitioner_base()):
         """
         static = tuple(static_lifetime_input_indices or ())
         live = live_region(gm, joint_inputs, num_fwd_outputs, static, "inductor" if compiler == "inductor" else "aten")
-        return carry_out(self.load(), live)[0]
+        return carry_out(self.load(), live, rng=self.rng)[0]
 
     def uuid(self) -> str:
         """What compiled code is cached under: our sources, the strategy, its options and the files that it reads."""
         digest = hashlib.sha256(_sources_digest().encode())
-        digest.update(repr((self.strategy, self.options)).encode())
+        digest.update(repr((self.strategy, self.options, self.rng)).encode())
         for path in _files_named(self.strategy, dict(self.options)):
             digest.update(path.read_bytes())
         return digest.hexdigest()
@@ -90,12 +101,12 @@ def live_region(
     return LiveRegion(graph, gm, joint_inputs, num_fwd_outputs, static, level)
 
 
-def carry_out(strategy: Strategy, live: LiveRegion) -> tuple[Modules, Partition]:
+def carry_out(strategy: Strategy, live: LiveRegion, *, rng: str = "eager") -> tuple[Modules, Partition]:
     """Plan a region and split it. A strategy that is a partition function of its own splits by itself."""
     partition = strategy.plan(live.graph, live)
     function = strategy.partition_function()
     if function is None:
-        return split(live, partition), partition
+        return split(live, partition, rng=rng), partition
     modules = function(
         torch_private.copy_module(live.gm),
         live.joint_inputs,
@@ -121,12 +132,3 @@ def _files_named(strategy: str, options: Mapping[str, object]) -> list[Path]:
     path, _, _ = strategy.rpartition(":")
     named = [path, *(value for value in options.values() if isinstance(value, str))]
     return [Path(each) for each in named if each and Path(each).is_file()]
-
-
-def check_backend(name: str) -> str:
-    """`name` if it is a backend that aotcli can stand before. Raises StrategyError otherwise."""
-    if name not in ("aot_eager", "inductor"):
-        raise StrategyError(
-            f"there is no backend {name!r}", why="aotcli stands before aot_eager and inductor", fix="choose one of them"
-        )
-    return name

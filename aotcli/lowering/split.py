@@ -23,11 +23,12 @@ from aotcli.ir.joint import Arg, JointGraph, Ref, Tag
 from aotcli.ir.partition import Partition
 
 
-def split(live: LiveRegion, partition: Partition) -> tuple[fx.GraphModule, fx.GraphModule]:
+def split(live: LiveRegion, partition: Partition, *, rng: str = "eager") -> tuple[fx.GraphModule, fx.GraphModule]:
     """The forward and the backward module of `partition`; the captured graph is left as it is.
 
-    Random ops that run in both halves draw the same numbers in both: their state is saved and set again. Raises
-    StrategyError where the partition is for another graph or the region has no backward.
+    Random ops that run in both halves draw the same numbers in both: their state is saved and set again; with `rng`
+    "graphsafe", through PyTorch's graph-safe generators on devices that have them. Raises StrategyError where the
+    partition is for another graph or the region has no backward.
     """
     _check(live, partition)
     halves = cut(live.graph, decision_of(partition))
@@ -44,7 +45,9 @@ def split(live: LiveRegion, partition: Partition) -> tuple[fx.GraphModule, fx.Gr
                 node.meta["autograd_backward"] = True
         if replayed:
             joint = private.tagged_copy(live.gm, replayed)
-            forward, backward = private.replay_random_ops(joint, forward, backward, len(halves.saved_symints))
+            forward, backward = private.replay_random_ops(
+                joint, forward, backward, len(halves.saved_symints), graphsafe=rng == "graphsafe"
+            )
         forward = private.thread_random_states(forward, is_backward=False)
         backward = private.thread_random_states(backward, is_backward=True)
     return forward, backward

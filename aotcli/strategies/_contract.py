@@ -17,13 +17,14 @@ class Strategy(ABC):
 
     Subclasses are frozen dataclasses; each field is an option, with its help in `field(metadata={"help": ...})`.
     `summary` is one line for `aotcli strategies`. `needs_live` marks strategies that need the captured GraphModule
-    (PyTorch's own functions); they cannot plan a record.
+    (PyTorch's own functions); they cannot plan a record. `argument` is the option that ``name:VALUE`` sets.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     needs_live: ClassVar[bool] = False
+    argument: ClassVar[str | None] = None
 
     @abstractmethod
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:

@@ -1,0 +1,198 @@
+"""The three ways to compile are one: the same split and eager's gradients; and none needs PyTorch's partitioners."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from steps import run_step, sample_step
+
+import aotcli
+from aotcli.errors import StrategyError
+
+torch = pytest.importorskip("torch")
+
+STRATEGIES = ("save-all", "mincut", "recompute-all")
+BROAD = ("mlp", "gpt", "input_mutation", "batchnorm", "several_outputs", "graph_break", "selective_checkpoint")
+HOSTILE = ("dynamic_shapes", "function", "inference", "tied_weights", "attention", "resnet", "unet", "dropout")
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def splits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str], list[str]]]:
+    """Level, saved values and backward nodes of every split that is made, in order."""
+    from aotcli.lowering import partitioner
+
+    made: list[tuple[str, list[str], list[str]]] = []
+    original = partitioner.carry_out
+
+    def noting(strategy: Any, live: Any, **rest: Any) -> Any:
+        modules, partition = original(strategy, live, **rest)
+        made.append((live.level, [value.name for value in partition.saved], list(partition.backward_nodes)))
+        return modules, partition
+
+    monkeypatch.setattr(partitioner, "carry_out", noting)
+    return made
+
+
+def ways(strategy: str, base: str) -> dict[str, Callable[[Any], Any]]:
+    found = {
+        "aotcli.compile": lambda m: aotcli.compile(m, strategy=strategy, backend=base),
+        "entry point": lambda m: torch.compile(m, backend="aotcli", options={"strategy": strategy, "backend": base}),
+    }
+    if base == "inductor":
+        options = {"custom_partitioner_fn": aotcli.Partitioner(strategy)}
+        found["custom_partitioner_fn"] = lambda m: torch.compile(m, options=options)
+    return found
+
+
+@pytest.mark.parametrize("sample", [*BROAD, *HOSTILE])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_aot_eager_gives_the_gradients_of_eager(sample: str, strategy: str, splits: list[Any]) -> None:
+    module, args, kwargs = sample_step(sample)
+    eager = run_step(module, args, kwargs)
+    seen = {}
+    for name, wrap in ways(strategy, "aot_eager").items():
+        if name != "aotcli.compile" and sample not in BROAD:
+            continue
+        splits.clear()
+        torch._dynamo.reset()
+        assert not eager.differences(run_step(module, args, kwargs, wrap), bitwise=True), name
+        seen[name] = list(splits)
+    assert all(each == splits for each in seen.values())
+    assert bool(splits) == (sample != "inference")
+    assert all(level == "aten" for level, *_ in splits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sample", "strategy"), [("gpt", "mincut"), ("input_mutation", "recompute-all"), ("graph_break", "save-all")]
+)
+def test_inductor_gives_the_gradients_of_eager_three_ways(
+    sample: str, strategy: str, splits: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch._inductor import config
+
+    module, args, kwargs = sample_step(sample)
+    eager = run_step(module, args, kwargs)
+    seen = {}
+    monkeypatch.setattr(config, "force_disable_caches", True)
+    for name, wrap in ways(strategy, "inductor").items():
+        splits.clear()
+        torch._dynamo.reset()
+        assert not eager.differences(run_step(module, args, kwargs, wrap), bitwise=False), name
+        seen[name] = list(splits)
+    assert seen["aotcli.compile"] == seen["entry point"] == seen["custom_partitioner_fn"]
+    assert splits
+    assert all(level == "inductor" for level, *_ in splits)
+
+
+def test_our_strategies_need_none_of_pytorchs_partitioners(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._functorch.partitioners as theirs
+
+    from aotcli.strategies import strategy_class, strategy_names
+
+    def refuse(*_args: Any, **_kwargs: Any) -> Any:
+        raise AssertionError("a partition function of PyTorch was called")
+
+    for name in ("default_partition", "min_cut_rematerialization_partition", "_extract_fwd_bwd_modules"):
+        monkeypatch.setattr(theirs, name, refuse)
+    module, args, kwargs = sample_step("mlp")
+    eager = run_step(module, args, kwargs)
+    ran = []
+    for name in strategy_names():
+        if name.startswith("torch-") or strategy_class(name).argument is not None:
+            continue
+        torch._dynamo.reset()
+        compiled = run_step(module, args, kwargs, lambda m, name=name: aotcli.compile(m, strategy=name))
+        assert not eager.differences(compiled), name
+        ran.append(name)
+    assert {"save-all", "mincut", "recompute-all"} <= set(ran)
+    with pytest.raises(Exception, match="a partition function of PyTorch was called"):
+        run_step(module, args, kwargs, lambda m: aotcli.compile(m, strategy="torch-mincut"))
+
+
+@pytest.mark.parametrize("way", ["aotcli.compile", "entry point"])
+def test_one_option_set_is_compiled_once(way: str) -> None:
+    from torch._dynamo.utils import counters
+
+    module, args, kwargs = sample_step("mlp")
+    counters.clear()
+    for strategy, graphs in (("mincut", 1), ("mincut", 1), ("save-all", 2), ("mincut", 2)):
+        ways(strategy, "aot_eager")[way](module)(*args, **kwargs)
+        assert counters["stats"]["unique_graphs"] == graphs
+
+
+def test_unknown_options_are_errors() -> None:
+    module, args, kwargs = sample_step("mlp")
+    for wrong, text in (
+        ({"strategy": "mincutt"}, "mincutt"),
+        ({"agressive": True}, "agressive"),
+        ({"backend": "eager"}, "no backend 'eager'"),
+        ({"rng": "lucky"}, "rng"),
+    ):
+        with pytest.raises(StrategyError, match=text):
+            aotcli.compile(module, **wrong)
+        with pytest.raises(Exception, match=text):
+            torch.compile(module, backend="aotcli", options=wrong)(*args, **kwargs)
+    with pytest.raises(Exception, match="did you mean 'strategy'"):
+        torch.compile(module, backend="aotcli", options={"strateg": "mincut"})(*args, **kwargs)
+    with pytest.raises(Exception, match="mode"):
+        torch.compile(module, backend="aotcli", mode="max-autotune")(*args, **kwargs)
+
+
+def test_outputs_that_alias_inputs_and_each_other() -> None:
+    def model(x: Any, w: Any) -> Any:
+        y = (x * w).sin()
+        return x.view(-1), y, y[0], x
+
+    class Step(torch.nn.Module):
+        def forward(self, x: Any, w: Any) -> Any:
+            return model(x, w)
+
+    args = (torch.randn(4, 8), torch.randn(8, requires_grad=True))
+    eager = run_step(Step(), args, {})
+    for strategy in STRATEGIES:
+        compiled = run_step(Step(), args, {}, lambda m, s=strategy: aotcli.compile(m, strategy=s))
+        assert not eager.differences(compiled), strategy
+
+
+def test_one_graph_serves_other_sizes() -> None:
+    from torch._dynamo.utils import counters
+
+    counters.clear()
+    module, _, _ = sample_step("mlp")
+    compiled = aotcli.compile(module, strategy="recompute-all", dynamic=True)
+    width = next(iter(module.parameters())).shape[1]
+    for batch in (4, 7, 9):
+        x = torch.randn(batch, width, requires_grad=True)
+        (expected,) = torch.autograd.grad(module(x), x)
+        (found,) = torch.autograd.grad(compiled(x), x)
+        assert torch.equal(expected, found)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def test_retained_graphs_run_again_and_a_second_derivative_is_refused() -> None:
+    module, args, kwargs = sample_step("mlp")
+    x = args[0].clone().requires_grad_()
+    loss = aotcli.compile(module, strategy="recompute-all")(x, *args[1:], **kwargs)
+    (first,) = torch.autograd.grad(loss, x, retain_graph=True)
+    (again,) = torch.autograd.grad(loss, x, create_graph=True)
+    assert torch.equal(first, again)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        torch.autograd.grad(again.sum(), x)
+
+
+def test_importing_stays_light() -> None:
+    code = "import sys, aotcli; aotcli.__all__; assert 'torch' not in sys.modules; aotcli.Partitioner; aotcli.compile"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
