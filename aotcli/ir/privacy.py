@@ -22,7 +22,12 @@ _NUMBER = re.compile(r"\d+", re.ASCII)
 
 def without_paths(text: str) -> str:
     """`text` with every absolute path cut down to its last part: ``/home/me/net.py:3`` becomes ``net.py:3``."""
-    return _ABSOLUTE_PATH.sub("", text) if "/" in text or "\\" in text else text
+    while "/" in text or "\\" in text:
+        shorter = _ABSOLUTE_PATH.sub("", text)
+        if shorter == text:
+            break
+        text = shorter  # what is left may be a path in its turn
+    return text
 
 
 def has_absolute_path(text: str) -> bool:
