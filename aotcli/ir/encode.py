@@ -286,4 +286,3 @@ def _facts(node: Node, template: dict[str, Json], tables: Tables) -> None:
         template["mutable_args"] = list(node.mutable_args)
     if node.flops != 0:
         template["flops"] = node.flops
-
