@@ -65,7 +65,7 @@ def capture(workload: Workload, settings: CaptureSettings, progress: Progress | 
         try:
             return _capture(workload, settings, report, fake=False, notes=(f"traced on real tensors: {reason}",))
         except AotcliError as real_error:
-            raise real_error from None
+            raise real_error from real_error.__cause__  # and not from what fake tensors could not do
 
 
 def _capture(
@@ -98,7 +98,7 @@ def _capture(
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the compiler's warnings off the terminal, unless TORCH_LOGS asks for logs."""
     before = logging.root.manager.disable
     with warnings.catch_warnings():
@@ -142,7 +142,7 @@ def definition_line(workload: Workload, model: Any) -> str | None:
 def _run(built: BuiltWorkload, recorder: Recorder) -> Any:
     torch_private.reset_dynamo()
     try:
-        with torch_private.dynamo_limits(), _quiet(), built.fake_mode or contextlib.nullcontext():
+        with torch_private.dynamo_limits(), quiet(), built.fake_mode or contextlib.nullcontext():
             step = torch.compile(built.step, backend=recorder.backend)
             return step(*built.args, **built.kwargs)
     except AotcliError:
@@ -302,5 +302,5 @@ def _mutations(recorder: Recorder) -> tuple[str, ...]:
 
 
 def _eager(built: BuiltWorkload) -> tuple[Any, tuple[str, ...]]:
-    with _quiet(), built.fake_mode or contextlib.nullcontext():
+    with quiet(), built.fake_mode or contextlib.nullcontext():
         return measure_eager(built)

@@ -1,0 +1,69 @@
+"""Private torch for validation: what the runtime keeps for the backward, and how it compiles while it is watched.
+
+A continuation of torch_private.py; what is said there holds here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_COMPILED = "CompiledFunctionBackward"
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """What the forward of one compiled region left for its backward, in calling order."""
+
+    tensors: tuple[torch.Tensor, ...]
+    opaque: tuple[Any, ...]
+    symints: tuple[Any, ...]
+
+
+def handed_over(tensors: Iterable[torch.Tensor]) -> list[HandedOver]:
+    """What each compiled region behind `tensors` holds for its backward, in the order in which the forwards ran.
+
+    Read from the autograd nodes of AOTAutograd's runtime, before the backward.
+    """
+    nodes: dict[Any, None] = {}
+    stack = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    while stack:
+        node = stack.pop()
+        if node in nodes:
+            continue
+        nodes[node] = None
+        stack.extend(following for following, _ in node.next_functions if following is not None)
+    compiled = [node for node in nodes if type(node).__name__ == _COMPILED]
+    return [_held_by(node) for node in sorted(compiled, key=lambda node: node._sequence_nr())]
+
+
+def _held_by(node: Any) -> HandedOver:
+    unchecked = getattr(node, "_tensors_no_vc_check", ())  # not before torch 2.12
+    return HandedOver(
+        tensors=(*node.saved_tensors, *unchecked),
+        opaque=tuple(getattr(node, "opaque_objects", ())),
+        symints=tuple(node.symints),
+    )
+
+
+@contextlib.contextmanager
+def uncached(*, eager_random: bool) -> Iterator[None]:
+    """Compile anew whatever caches hold; with `eager_random`, Inductor draws the numbers that eager draws."""
+    import torch._functorch.config
+    import torch._inductor.config
+
+    with (
+        torch._inductor.config.patch(force_disable_caches=True, fallback_random=eager_random),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+    ):
+        yield
+
+
+def memory_events(profiler: Any) -> list[tuple[int, int]]:
+    """(time in ns, bytes allocated or, negative, freed) of each event that a profiler of memory recorded on the CPU."""
+    events = [event for event in profiler.kineto_results.events() if event.name() == "[memory]"]
+    return sorted((event.start_ns(), event.nbytes()) for event in events)

@@ -1,0 +1,36 @@
+"""What the checks look at: eager's results, the compiled copy with its first step, and what the partitioner did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aotcli.capture.recorder import LiveRegion
+from aotcli.strategies import Strategy
+from aotcli.validation.observer import ObservedRegion
+from aotcli.validation.reference import Reference
+from aotcli.validation.subject import StepRun, Subject
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One strategy, compiled and run once.
+
+    `first_step` runs the first step of another compiled copy: under a strategy, with eager's random numbers or with
+    Inductor's own. `shown` are the regions that `aotcli partition` shows for this model, None where they cannot
+    be captured. `rival` is the copy compiled with PyTorch's own partitioner, for times.
+    """
+
+    label: str
+    strategy: Strategy
+    backend: str
+    seed: int
+    steps: int
+    max_slowdown: float | None
+    reference: Reference
+    subject: Subject
+    step: StepRun
+    observed: tuple[ObservedRegion, ...]
+    shown: tuple[LiveRegion, ...] | None
+    first_step: Callable[..., StepRun]
+    rival: Callable[[], Subject]

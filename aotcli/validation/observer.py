@@ -1,0 +1,57 @@
+"""A partitioner that keeps what it did: the graph it was given, the plan, and the modules that it handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from aotcli.capture import torch_private
+from aotcli.capture.recorder import LiveRegion
+from aotcli.ir.partition import Partition
+from aotcli.lowering.partitioner import carry_out, live_region
+from aotcli.strategies import Strategy
+
+
+@dataclass(frozen=True)
+class ObservedRegion:
+    """One region as it was compiled."""
+
+    live: LiveRegion
+    partition: Partition
+    forward: fx.GraphModule
+    backward: fx.GraphModule
+
+
+class Observer(torch_private.custom_partitioner_base()):
+    """Partitions as `Partitioner` does, and remembers. It has no key for caches: nothing may be taken from one."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        self.regions: list[ObservedRegion] = []
+
+    def __call__(
+        self,
+        gm: fx.GraphModule,
+        joint_inputs: Any,
+        *,
+        num_fwd_outputs: int,
+        static_lifetime_input_indices: Sequence[int] | None = None,
+        compiler: str = "aot_eager",
+        **rest: Any,
+    ) -> tuple[fx.GraphModule, fx.GraphModule]:
+        if torch_private.is_nested_region(joint_inputs):
+            return torch_private.default_partition(gm, joint_inputs, num_fwd_outputs=num_fwd_outputs)
+        static = tuple(static_lifetime_input_indices or ())
+        level = "inductor" if compiler == "inductor" else "aten"
+        # What is compiled may be changed on the way: the graph that is kept is a copy.
+        kept = torch_private.copy_module(gm)
+        live = live_region(kept, joint_inputs, num_fwd_outputs, static, level)
+        (forward, backward), partition = carry_out(self.strategy, live)
+        self.regions.append(ObservedRegion(live, partition, forward, backward))
+        return forward, backward
+
+    def uuid(self) -> None:
+        return None

@@ -1,0 +1,82 @@
+"""Checks: peak memory of the step against the plan's prediction, and against eager's.
+
+Peak is live allocator bytes above parameters, buffers and inputs, from the start of the step to the end of its
+backward. A prediction counts the results of ops; scratch memory inside an op comes on top, so without knowledge of it
+the prediction is a lower bound: measured below it, or further above than the largest op explains, is a FAIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aotcli.ir.outcome import CheckResult, Outcome, Unit
+from aotcli.ir.tensor import tensor_leaves
+from aotcli.validation.allocator import measure_peak
+from aotcli.validation.evidence import Evidence
+from aotcli.validation.observer import ObservedRegion
+
+CHECK = "peak as predicted"
+EAGER_CHECK = "peak against eager"
+MIB = 1 << 20
+LEAST_ACTIVATION_BYTES = 50 * MIB
+LARGEST_OP_TIMES = 8
+SHARE = {"cpu": 0.01, "cuda": 0.03}
+
+
+def check(evidence: Evidence) -> list[CheckResult]:
+    """Both rows, from one measurement."""
+    subject = evidence.subject
+    subject.clear_gradients()
+    args, kwargs = subject.inputs()
+    measured = measure_peak(lambda: subject.backward(subject.forward(args, kwargs)), subject.device)
+    return [_against_prediction(evidence, measured), _against_eager(evidence, measured)]
+
+
+def _against_eager(evidence: Evidence, measured: int) -> CheckResult:
+    eager = evidence.reference.peak_bytes
+    if not eager:
+        return CheckResult(EAGER_CHECK, Outcome.SKIP, "eager allocates nothing")
+    change = 100 * (measured / eager - 1)
+    reason = f"{abs(change):.1f} % {'more' if change > 0 else 'less'} than eager"
+    return CheckResult(EAGER_CHECK, Outcome.INFO, reason, float(measured), float(eager), Unit.BYTES)
+
+
+def _against_prediction(evidence: Evidence, measured: int) -> CheckResult:
+    regions = [region for region in evidence.observed if region.live.graph.has_backward]
+    if not regions:
+        return CheckResult(CHECK, Outcome.SKIP, "no region has a backward: nothing was planned")
+    if len(regions) > 1:
+        return CheckResult(CHECK, Outcome.SKIP, f"{len(regions)} regions: only single regions are predicted")
+    predicted = regions[0].partition.peak_bytes
+    error = measured / predicted - 1 if predicted else 0.0
+    side = "above" if error >= 0 else "below"
+    apart = f"{100 * abs(error):.2f} % {side} the prediction"
+
+    def row(outcome: Outcome, reason: str) -> CheckResult:
+        return CheckResult(CHECK, outcome, reason, float(measured), float(predicted), Unit.BYTES)
+
+    if evidence.backend == "inductor":
+        return row(Outcome.INFO, f"{apart}, which is an unfused estimate")
+    allowed = SHARE.get(evidence.subject.device.type, 0.03) * predicted
+    if abs(measured - predicted) <= allowed:
+        return row(Outcome.PASS, apart)
+    largest = largest_op_bytes(regions)
+    if predicted >= LEAST_ACTIVATION_BYTES and predicted >= LARGEST_OP_TIMES * largest:
+        return row(Outcome.FAIL, f"{apart}: more than {100 * allowed / predicted:.0f} %")
+    if measured < predicted - allowed:
+        return row(Outcome.FAIL, f"{apart}, which is a lower bound")
+    # A convolution's scratch memory is up to twice its result: more than that is no scratch memory.
+    if measured > predicted + allowed + 3 * largest + MIB:
+        return row(Outcome.FAIL, f"{apart}: more than scratch memory of any op explains")
+    return row(Outcome.INFO, f"{apart}: small step, scratch memory of ops not counted")
+
+
+def largest_op_bytes(regions: Iterable[ObservedRegion]) -> int:
+    """The bytes of the largest result of any op."""
+    largest = 0
+    for region in regions:
+        for node in region.live.graph.nodes:
+            if not node.is_placeholder:
+                for leaf in tensor_leaves(node.value):
+                    largest = max(largest, leaf.storage_nbytes)
+    return largest

@@ -1,0 +1,115 @@
+"""Check: what the forward really left for the backward is what the plan saves, value by value and byte by byte.
+
+Seen after the forward in autograd's own nodes: tensors with their storages, opaque values, symints, and the random
+states that a replayed op needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aotcli.ir.joint import JointGraph, Tag
+from aotcli.ir.outcome import CheckResult, Outcome, Unit
+from aotcli.ir.partition import Partition, SavedKind, SavedValue
+from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec
+from aotcli.validation.evidence import Evidence
+from aotcli.validation.observer import ObservedRegion
+from aotcli.validation.subject import HeldRegion, HeldTensor
+
+CHECK = "saved storages"
+_STATE_NAMES = ("rng_state_output", "fwd_rng_state", "bwd_rng_state")
+_MOST_DETAILS = 6
+
+
+def check(evidence: Evidence) -> CheckResult:
+    """See the module's docstring."""
+    regions = [region for region in evidence.observed if region.live.graph.has_backward]
+    if not regions or not evidence.step.differentiable:
+        return CheckResult(CHECK, Outcome.SKIP, "there is no backward to save for")
+    held = evidence.step.held
+    if len(held) != len(regions):
+        reason = f"{len(regions)} regions were planned, and {len(held)} left something for a backward"
+        return CheckResult(CHECK, Outcome.FAIL, reason, float(len(held)), float(len(regions)), Unit.COUNT)
+    odd: list[str] = []
+    measured = planned = values = 0
+    for region, found in zip(regions, held, strict=True):
+        odd += _differences(region, found)
+        planned += planned_bytes(region.partition.saved, found.tensors[_planned_tensors(region) :])
+        measured += _held_bytes(found.tensors)
+        values += len(found.tensors) + found.opaque + len(found.symints)
+    if measured != planned:
+        odd.append(f"{measured:,} bytes were kept, and {planned:,} planned")
+    if odd:
+        details = tuple(odd[:_MOST_DETAILS]) + ((f"and {len(odd) - _MOST_DETAILS} more",) if odd[6:] else ())
+        return CheckResult(CHECK, Outcome.FAIL, odd[0], float(measured), float(planned), Unit.BYTES, details)
+    reason = f"{values} values as planned, parameters and inputs among them"
+    return CheckResult(CHECK, Outcome.PASS, reason, float(measured), float(planned), Unit.BYTES)
+
+
+def planned_bytes(saved: Iterable[SavedValue], states: Iterable[HeldTensor]) -> int:
+    """Bytes by unique storage that a plan keeps: its saved values, whoever owns them, and the random states."""
+    return sum(value.nbytes for value in saved) + sum(state.storage_nbytes for state in states)
+
+
+def _held_bytes(tensors: Iterable[HeldTensor]) -> int:
+    return sum({tensor.storage: tensor.storage_nbytes for tensor in tensors}.values())
+
+
+def _planned_tensors(region: ObservedRegion) -> int:
+    return sum(value.kind is SavedKind.TENSOR for value in region.partition.saved)
+
+
+def _differences(region: ObservedRegion, held: HeldRegion) -> list[str]:
+    """What one region kept against its plan; [] where they agree."""
+    saved = region.partition.saved
+    tensors = [value for value in saved if value.kind is SavedKind.TENSOR]
+    states = _states_expected(region)
+    odd: list[str] = []
+    if len(held.tensors) != len(tensors) + states:
+        random = f" and {states} random states" if states else ""
+        odd.append(f"{len(held.tensors)} tensors were kept; the plan has {len(tensors)}{random}")
+    for value, found in zip(tensors, held.tensors, strict=False):
+        expected = _layout(value.value)
+        if expected != (found.dtype, found.shape):
+            odd.append(f"{value.name}: {_text(found.dtype, found.shape)} was kept, planned {_text(*expected)}")
+    for state in held.tensors[len(tensors) :]:
+        if state.dtype != "uint8" and not odd:
+            odd.append(f"{_text(state.dtype, state.shape)} was kept beyond the plan")
+    opaque = sum(value.kind is SavedKind.OPAQUE for value in saved)
+    if held.opaque != opaque:
+        odd.append(f"{held.opaque} opaque values were kept, planned {opaque}")
+    return odd + _symint_differences(saved, held)
+
+
+def _symint_differences(saved: Iterable[SavedValue], held: HeldRegion) -> list[str]:
+    planned = [value for value in saved if value.kind is SavedKind.SYMINT]
+    if len(planned) != len(held.symints):
+        return [f"{len(held.symints)} symbolic sizes were kept, planned {len(planned)}"]
+    odd: list[str] = []
+    for value, found in zip(planned, held.symints, strict=True):
+        hint = value.value.hint if isinstance(value.value, SymbolSpec) else None
+        if hint is not None and int(hint) != int(found):
+            odd.append(f"{value.name}: {found} was kept, planned {hint}")
+    return odd
+
+
+def _states_expected(region: ObservedRegion) -> int:
+    """Random states that the plan needs besides its saved values."""
+    listed = _random_recomputed(region.live.graph, region.partition)
+    placeholders = region.backward.graph.find_nodes(op="placeholder")
+    handed = sum(str(node.name).startswith(_STATE_NAMES) for node in placeholders)
+    return min(handed, listed)
+
+
+def _random_recomputed(graph: JointGraph, partition: Partition) -> int:
+    return sum(Tag.RANDOM in graph[name].tags for name in partition.recomputed)
+
+
+def _layout(value: object) -> tuple[str, tuple[int, ...]]:
+    if isinstance(value, TensorSpec):
+        return value.dtype.removeprefix("torch."), value.sizes
+    return ("opaque" if isinstance(value, OpaqueSpec) else "number"), ()
+
+
+def _text(dtype: str, shape: tuple[int, ...]) -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"

@@ -1,0 +1,238 @@
+"""A step that is run and watched: one copy of a workload, and what one forward and backward of it gave.
+
+Every copy starts from the same weights, buffers and inputs, and every step from a seed, so that two copies can be
+compared tensor by tensor. Results are moved to the CPU: the device holds no more than the step itself needs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from aotcli.capture.torch_private_validate import HandedOver, handed_over
+from aotcli.capture.workload import BuiltWorkload
+from aotcli.errors import WorkloadError
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass
+class StepRun:
+    """One step, its tensors by name.
+
+    `gradients` are of parameters, `input_gradients` of inputs that ask for one; a parameter that got none is left out.
+    `state` is what the step may change in place: buffers, parameters and inputs as they were after it. `aliases`
+    pairs outputs with the inputs, parameters or buffers whose storage they share. `random_state` is that of the
+    generators afterwards; `drew` says whether it moved. `held` is what compiled regions kept for their backward.
+    """
+
+    outputs: Tensors = field(default_factory=dict)
+    gradients: Tensors = field(default_factory=dict)
+    input_gradients: Tensors = field(default_factory=dict)
+    state: Tensors = field(default_factory=dict)
+    aliases: frozenset[tuple[str, str]] = frozenset()
+    random_state: tuple[Tensor, ...] = ()
+    drew: bool = False
+    differentiable: bool = True
+    held: list[HeldRegion] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class HeldTensor:
+    """A tensor kept for the backward: its layout, and the storage behind it (`storage` is equal for aliases)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    storage: int
+    storage_nbytes: int
+
+
+@dataclass(frozen=True)
+class HeldRegion:
+    """What one compiled region kept for its backward."""
+
+    tensors: tuple[HeldTensor, ...]
+    opaque: int
+    symints: tuple[int | float, ...]
+
+
+class Subject:
+    """A copy of a workload with its own weights and inputs. `run` is the step as compiled, or the plain step."""
+
+    def __init__(self, built: BuiltWorkload, compiled: Callable[[nn.Module], Any] | None = None) -> None:
+        try:
+            self.step, self.args, self.kwargs = copy.deepcopy((built.step, built.args, built.kwargs))
+        except (RuntimeError, TypeError, NotImplementedError) as error:
+            raise WorkloadError(
+                "the model cannot be copied, so eager and compiled cannot start from the same state",
+                why=f"{type(error).__name__}: {error}",
+                fix="let no module hold tensors that are results of other ops",
+            ) from error
+        self.run: Any = self.step if compiled is None else compiled(self.step)
+        self.names = built.input_names
+        self.constants = built.constants
+        self.device = _device_of(self.step, self.args, self.kwargs)
+        self._initial = self._state(named_inputs(self.names, self.args, self.kwargs))
+
+    def to_float64(self) -> Subject:
+        """The same in double precision, in place."""
+        self.step.double()
+        self.args, self.kwargs = pytree.tree_map(_doubled, (self.args, self.kwargs))
+        return self
+
+    @property
+    def parameters(self) -> Tensors:
+        named = dict(self.step.named_parameters())
+        constants = {f"constant{i}": t for i, t in enumerate(self.constants) if t.requires_grad and t.is_leaf}
+        return {name.removeprefix("model."): tensor for name, tensor in {**named, **constants}.items()}
+
+    @property
+    def buffers(self) -> Tensors:
+        return {name.removeprefix("model."): tensor for name, tensor in self.step.named_buffers()}
+
+    def inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A fresh copy of the inputs; marks of dynamic dimensions are kept."""
+        return copy.deepcopy((self.args, self.kwargs))
+
+    def clear_gradients(self) -> None:
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
+    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
+        """The outputs that are tensors, by place."""
+        leaves, _ = pytree.tree_flatten(self.run(*args, **kwargs))
+        return {f"output {i}": leaf for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
+
+    def backward(self, outputs: Tensors, *, retain_graph: bool = False) -> bool:
+        """Run the backward from every output that has one, with gradients drawn from a seed where it is no scalar
+        loss. False where no output has a gradient."""
+        roots = [output for output in outputs.values() if output.requires_grad]
+        if not roots:
+            return False
+        torch.autograd.backward(roots, [_cotangent(root) for root in roots], retain_graph=retain_graph)
+        return True
+
+    def plain_step(self, seed: int) -> None:
+        """One step whose results are thrown away but for the gradients."""
+        args, kwargs = self.inputs()
+        torch.manual_seed(seed)
+        self.backward(self.forward(args, kwargs))
+
+    def watched_step(self, seed: int) -> StepRun:
+        """One step, everything kept."""
+        args, kwargs = self.inputs()
+        self.clear_gradients()
+        torch.manual_seed(seed)
+        before = random_state(self.device)
+        outputs = self.forward(args, kwargs)
+        inputs = named_inputs(self.names, args, kwargs)
+        owned = {**self.parameters, **self.buffers, **inputs}
+        found = StepRun(
+            outputs={name: kept(tensor) for name, tensor in outputs.items()},
+            aliases=_aliases(outputs, owned),
+            held=[_describe(each) for each in handed_over(outputs.values())],
+        )
+        found.differentiable = self.backward(outputs)
+        found.random_state = random_state(self.device)
+        found.drew = any(not torch.equal(a, b) for a, b in zip(before, found.random_state, strict=True))
+        found.gradients = _gradients(self.parameters)
+        found.input_gradients = _gradients(inputs)
+        found.state = self._state(inputs)
+        return found
+
+    def changed(self, found: StepRun) -> frozenset[str]:
+        """Names of buffers, parameters and inputs that a first step has changed in place."""
+        before = self._initial
+        return frozenset(name for name, after in found.state.items() if not _same_bytes(before.get(name), after))
+
+    def _state(self, inputs: Tensors) -> Tensors:
+        return {name: kept(tensor) for name, tensor in {**self.buffers, **self.parameters, **inputs}.items()}
+
+
+def _device_of(step: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
+    tensors = [*step.parameters(), *step.buffers(), *pytree.tree_leaves((args, kwargs))]
+    return next((tensor.device for tensor in tensors if isinstance(tensor, Tensor)), torch.device("cpu"))
+
+
+def _doubled(value: Any) -> Any:
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        return value
+    return value.detach().double().requires_grad_(value.requires_grad)
+
+
+def named_inputs(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensors:
+    """Tensors among the inputs, by parameter name and place: ``x``, ``batch.tokens``."""
+    given: dict[str, Any] = {names[i] if i < len(names) else f"args.{i}": arg for i, arg in enumerate(args)}
+    given.update(kwargs)
+    found: Tensors = {}
+    for path, leaf in pytree.tree_flatten_with_path(given)[0]:
+        if isinstance(leaf, Tensor):
+            keys = [str(getattr(key, "key", getattr(key, "idx", key))) for key in path]
+            found[f"input {'.'.join(keys)}"] = leaf
+    return found
+
+
+def kept(tensor: Tensor) -> Tensor:
+    """A copy on the CPU that later steps do not change."""
+    return tensor.detach().to("cpu", copy=True)
+
+
+def _gradients(tensors: Tensors) -> Tensors:
+    return {name: kept(tensor.grad) for name, tensor in tensors.items() if tensor.is_leaf and tensor.grad is not None}
+
+
+def _cotangent(output: Tensor) -> Tensor:
+    """The gradient that comes in: 1 for a scalar, else normal numbers of a generator of its own."""
+    if output.dim() == 0:
+        return torch.ones_like(output)
+    drawn = torch.randn(output.shape, generator=torch.Generator().manual_seed(output.numel()))
+    return drawn.to(output.device, output.dtype)
+
+
+def random_state(device: torch.device) -> tuple[Tensor, ...]:
+    """The state of the default generators that a step on `device` may draw from."""
+    states = [torch.get_rng_state()]
+    if device.type == "cuda":
+        states.append(torch.cuda.get_rng_state(device))
+    return tuple(states)
+
+
+def _same_bytes(before: Tensor | None, after: Tensor) -> bool:
+    if before is None or before.shape != after.shape or before.layout is not torch.strided:
+        return before is not None and before.shape == after.shape
+    return bool(((before == after) | ((before != before) & (after != after))).all())
+
+
+def _storage(tensor: Tensor) -> tuple[int, int]:
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
+
+
+def _aliases(outputs: Tensors, owned: Tensors) -> frozenset[tuple[str, str]]:
+    strided = {name: tensor for name, tensor in owned.items() if tensor.layout is torch.strided}
+    places = {_storage(tensor): name for name, tensor in strided.items() if _storage(tensor)[1]}
+    shared = ((name, places.get(_storage(t))) for name, t in outputs.items() if t.layout is torch.strided)
+    return frozenset((name, owner) for name, owner in shared if owner is not None)
+
+
+def _describe(held: HandedOver) -> HeldRegion:
+    tensors = []
+    for number, tensor in enumerate(held.tensors):
+        place, nbytes = _storage(tensor) if tensor.layout is torch.strided else (-1 - number, 0)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        tensors.append(HeldTensor(tuple(tensor.shape), dtype, place if nbytes else -1 - number, nbytes))
+    return HeldRegion(tuple(tensors), len(held.opaque), held.symints)
+
+
+@contextmanager
+def generators_restored(device: torch.device) -> Iterator[None]:
+    """Leave the caller's generators as they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield
