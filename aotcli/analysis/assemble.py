@@ -18,7 +18,7 @@ _CATEGORIES = {
     NodeKind.BUFFER: Category.BUFFER,
     NodeKind.INPUT: Category.INPUT,
 }
-_SIZE = Reason("size", "binds a symbol in the shapes of saved tensors")
+_SIZE = Reason("size", "symbol of a saved shape")
 
 
 def assemble(

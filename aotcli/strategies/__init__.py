@@ -67,7 +67,7 @@ def strategy_class(name: str) -> type[Strategy]:
 
 
 def load_strategy(name: str, options: Mapping[str, object] | None = None) -> Strategy:
-    """A strategy by name, alias, entry point or ``FILE.py:NAME``, with its options.
+    """A strategy by name, alias, entry point, ``FILE.py:NAME``, or ``NAME:VALUE`` where the strategy has a main option.
 
     Option values are texts from the command line, or values of the field's type. Raises StrategyError on an unknown
     name, an unknown option or a value that does not parse.
@@ -76,10 +76,25 @@ def load_strategy(name: str, options: Mapping[str, object] | None = None) -> Str
     path, separator, attribute = name.rpartition(":")
     if separator and path.endswith(".py"):
         return _as_strategy(_load_from_file(Path(path), attribute), name, given)
+    name, separator, value = name.partition(":")
+    if separator:
+        given = {_main_option(name): value, **given}
     point = None if name in _own_stems() else _entry_points().get(name)
     if point is not None:
         return _as_strategy(_load_entry_point(point), name, given)
     return _instance(strategy_class(name), given)
+
+
+def _main_option(name: str) -> str:
+    """The option that ``NAME:VALUE`` sets."""
+    found = strategy_class(name)
+    if found.argument is None:
+        raise StrategyError(
+            f"strategy {name} takes no value after a colon",
+            why="only a strategy with one main option does, and FILE.py:NAME means a strategy in a file",
+            fix=f"write --strategy {name}; its options are listed by `aotcli strategies`",
+        )
+    return found.argument
 
 
 def describe_strategies() -> tuple[StrategyInfo, ...]:

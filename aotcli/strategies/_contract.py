@@ -35,7 +35,7 @@ class Strategy(ABC):
         """
 
     def partition_function(self) -> Callable[..., Any] | None:
-        """The partition function of AOTAutograd's kind that this strategy is, where it is one: it then splits itself."""
+        """The partition function of AOTAutograd's kind that this strategy is, where it is one: it splits by itself."""
         return None
 
     @property

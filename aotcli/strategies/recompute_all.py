@@ -103,11 +103,11 @@ class _Walk:
         if node.kind is NodeKind.ATTR or node.kind in (NodeKind.TANGENT, NodeKind.BACKWARD_SEED):
             return None
         if isinstance(node.value, SymbolSpec) and (node.value.kind == "int" or node.is_placeholder):
-            return Reason("size", "a number costs nothing to save")
+            return Reason("size", "symbolic size")
         if node.is_placeholder:
-            return Reason("input", "an input of the step, which is kept anyway")
+            return Reason("primal", node.kind.value)
         if isinstance(node.value, OpaqueSpec):
-            return Reason("opaque", "an object that only running the op again could make")
+            return Reason("opaque", "opaque object")
         reason = self._cannot_rerun(self._origin(position))
         if reason is not None and isinstance(node.value, tuple):
             raise PlanImpossibleError(
@@ -129,19 +129,19 @@ class _Walk:
         must_recompute = self._policies.must_recompute[position]
         if position in self._mutated.banned:
             source = self._mutated.source[position]
-            return Reason("mutated input", f"reads {source}, which the step changes afterwards")
+            return Reason("mutated input", f"reads {source}, changed in place")
+        if Tag.COLLECTIVE in node.tags and not must_recompute:
+            return Reason("collective", "collective")
+        if Tag.EFFECTFUL in node.tags or Tag.WITH_EFFECTS in node.tags or must_be_in_forward(node):
+            return Reason("effect", "has an effect")
         if self._policies.must_save[position] and not node.tags & _VIEWS:
             return Reason("must save", self._policies.cause[position])
         if position in self._bases:
-            return Reason("must save", f"holds {self._bases[position]}, a view that must be saved")
-        if Tag.EFFECTFUL in node.tags or Tag.WITH_EFFECTS in node.tags or must_be_in_forward(node):
-            return Reason("effect", "rerunning it would repeat its effect")
-        if Tag.COLLECTIVE in node.tags and not must_recompute:
-            return Reason("collective", "rerunning it would communicate again")
+            return Reason("must save", f"base of {self._bases[position]}")
         if self._is_random(position) and not must_recompute and not self._roles.unclaimed[position]:
-            return Reason("random", "rerunning it would draw other numbers")
+            return Reason("random", "random")
         if self._is_data_dependent(position):
-            return Reason("data-dependent shape", "its shape is only known once it has run")
+            return Reason("data-dependent shape", "data-dependent shape")
         return None
 
     def _is_random(self, position: int) -> bool:

@@ -19,9 +19,10 @@ from aotcli.ir.partition import Decision, Partition, Reason
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec
 from aotcli.strategies._contract import Strategy
 
-READ = Reason("read by backward", "the backward reads it")
-SIZE = Reason("size", "the backward reads this size")
-EFFECT = Reason("effect", "rerunning it would repeat its effect")
+_SIZE = Reason("size", "symbolic size")
+_EFFECT = Reason("effect", "has an effect")
+_OPAQUE = Reason("opaque", "opaque object")
+_VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
 
 # Checks and profiler marks may run again, or not at all, without changing a result.
 _NEVER_SAVED = frozenset(
@@ -97,15 +98,15 @@ def _consider(
     if node.kind is NodeKind.OUTPUT or node.target in _NEVER_SAVED:
         return
     if isinstance(node.value, SymbolSpec):
-        saved[node.name] = SIZE
+        saved[node.name] = _SIZE
     elif users and all(graph.nodes[user].target == "operator.getitem" for user in users):
         return
     elif policies.must_save[position]:
         saved[node.name] = Reason("must save", policies.cause[position])
     elif _has_effect(node):
-        saved[node.name] = EFFECT
+        saved[node.name] = _EFFECT
     elif isinstance(node.value, OpaqueSpec):
-        saved[node.name] = READ
+        saved[node.name] = _OPAQUE
     elif node.kind is NodeKind.OP and not isinstance(node.value, TensorSpec):
         if users:
             raise StrategyError(
@@ -116,9 +117,19 @@ def _consider(
     else:
         readers = [graph.nodes[user] for user in users if not forward[user]]
         if all(isinstance(reader.value, SymbolSpec) for reader in readers):
-            saved.update(dict.fromkeys((reader.name for reader in readers), SIZE))
+            saved.update(dict.fromkeys((reader.name for reader in readers), _SIZE))
         elif not policies.must_recompute[position]:
-            saved[node.name] = READ
+            saved[node.name] = _read_by(node, readers)
+
+
+def _read_by(node: Node, readers: list[Node]) -> Reason:
+    """An input is there anyway; of an activation, the op that reads it says most, and a view of it least."""
+    if node.is_placeholder:
+        return Reason("primal", node.kind.value)
+    ops = [reader for reader in readers if reader.kind is NodeKind.OP]
+    reader = next((each for each in ops if not each.tags & _VIEWS), ops[0] if ops else None)
+    text = "read by backward" if reader is None else f"feeds bwd {reader.packet.rpartition('.')[2]}"
+    return Reason("read by backward", text)
 
 
 def _has_effect(node: Node) -> bool:

@@ -13,7 +13,7 @@ from aotcli.strategies._contract import Strategy
 if TYPE_CHECKING:
     from aotcli.capture.recorder import LiveRegion
 
-_REASON = Reason("torch", "PyTorch's default partitioner saves it")
+_REASON = Reason("torch", "torch saves it")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from aotcli.strategies._contract import Strategy
 if TYPE_CHECKING:
     from aotcli.capture.recorder import LiveRegion
 
-_REASON = Reason("torch", "PyTorch's min cut saves it")
+_REASON = Reason("torch", "torch saves it")
 
 
 @dataclass(frozen=True)
