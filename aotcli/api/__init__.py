@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -227,8 +229,26 @@ def capture(workload: Workload, settings: CaptureSettings, progress: Progress | 
     require_torch()
     from aotcli.capture import trace as tracing
 
-    captured = tracing.capture(workload, settings, progress)
+    with _quiet_logs():
+        captured = tracing.capture(workload, settings, progress)
     return dataclasses.replace(captured, trace=_owned(captured.trace))
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """No log records while a model is captured: torch logs the traceback of what is then raised, and told, as an
+    error of ours. Who sets TORCH_LOGS wants to see them."""
+    if os.environ.get("TORCH_LOGS"):
+        yield
+        return
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _owned(found: Trace) -> Trace:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import TextIO
 
 from aotcli.errors import AotcliError, InputError, OutputError
@@ -145,8 +146,12 @@ def print_error(text: str) -> None:
 
 
 def print_failure(error: AotcliError) -> None:
-    """What happened, why, and what to do."""
+    """What happened, why, and what to do. An error that wraps another one (the user's own, mostly) has a traceback
+    to offer where it has no better advice."""
+    fix = error.fix or ("correct that; --debug shows where it came from" if error.__cause__ is not None else "")
     lines = [f"error: {error.what}"]
-    lines += [f"  why: {error.why}"] if error.why else []
-    lines += [f"  fix: {error.fix.replace(chr(10), chr(10) + '       ')}"] if error.fix else []
+    for label, text in (("why", error.why), ("fix", fix)):
+        if text:
+            first, _, rest = text.partition("\n")
+            lines += [f"  {label}: {first}", *(f"       {line}" for line in dedent(rest).splitlines())]
     print_error("\n".join(lines))

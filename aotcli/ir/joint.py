@@ -211,6 +211,9 @@ class JointGraph:
     name: str = "region0"
     fingerprint: str = field(default="", compare=False)
 
+    def __repr__(self) -> str:
+        return f"<JointGraph {self.name}: {len(self.nodes)} nodes, level {self.level}>"
+
     @cached_property
     def index(self) -> dict[str, int]:
         """Position of each node by name."""

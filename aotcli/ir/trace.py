@@ -101,3 +101,8 @@ class Trace:
     guards: tuple[str, ...] = ()
     eager: EagerSaved | None = None
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        nodes = sum(len(graph.nodes) for graph in self.regions)
+        regions = f"{len(self.regions)} region{'' if len(self.regions) == 1 else 's'}"
+        return f"<Trace of {self.model.name}: {regions}, {nodes} nodes, level {self.settings.level}>"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aotcli.ir.trace import Trace
 
 _SCRIPT = "aotcli.script"
+_FOR_SCRIPTS = ("--level", "--with-source", "--anonymize")
 
 
 class ScriptCommand(TyperCommand):
@@ -94,9 +95,16 @@ def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> 
 
 def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCapture, terminal: Terminal) -> Trace:
     from aotcli import api
-    from aotcli.cli.target import capture_settings
+    from aotcli.cli.target import capture_settings, given_words
     from aotcli.errors import InputError
 
+    ignored = [word for word in given_words(given) if word.startswith("--") and word not in _FOR_SCRIPTS]
+    if ignored:
+        raise InputError(
+            f"{ignored[0]} does not go with a script",
+            why="a script makes its own model and inputs and runs them as it is",
+            fix=f"leave it out, or change the script; {', '.join(_FOR_SCRIPTS)} do go with one",
+        )
     if model is not None:
         raise InputError(
             f"both a model ({model}) and a script were given",
