@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint format bench clean
+.PHONY: help install demo test lint format bench readme clean
 
 help:  ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ format: $(DEV_STAMP)  ## Format the sources
 
 bench: $(DEV_STAMP)  ## Measure, and write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
+
+readme: $(DEV_STAMP)  ## Write what the README's commands print anew
+	$(BIN)/python tests/test_readme.py
 
 clean:  ## Remove .venv and what tools left
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
