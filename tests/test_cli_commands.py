@@ -164,11 +164,11 @@ class TestPartition:
 
     def test_rows(self) -> None:
         flat = ok("partition", "net.aot.json", "--strategy", "save-all", "--flat", "--limit", "4")
-        rows = [line for line in flat.splitlines() if "h." in line and "read by" in line]
+        rows = [line for line in flat.splitlines() if " h." in line and "32×64" in line]
         assert len(rows) == 4
         assert "more" in flat
         every = ok("partition", "net.aot.json", "--strategy", "save-all", "--flat", "--all")
-        assert len([line for line in every.splitlines() if "read by" in line]) >= 23
+        assert len([line for line in every.splitlines() if " h." in line and "32×64" in line]) >= 23
 
     def test_the_width(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(map(len, ok("partition", "net.aot.json").splitlines()[:8])) <= 80

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aotcli.errors import InputError, StrategyError
-from aotcli.strategies import Strategy, load_strategy
+from aotcli.strategies import Strategy, load_strategy, strategy_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,15 @@ def choose_strategies(
 def parse_strategy(text: str) -> tuple[str, dict[str, object]]:
     """``name:key=value,...`` as name and options; a bare ``key`` is ``key=true``.
 
-    ``FILE.py:NAME`` is a name, and may be followed by ``:key=value``. A part without ``=`` after one with it continues
-    that value.
+    ``FILE.py:NAME`` is a name, and may be followed by ``:key=value``; ``NAME:VALUE`` is one where the strategy has a
+    main option. A part without ``=`` after one with it continues that value.
 
     Raises StrategyError where the options do not parse.
     """
     name, separator, rest = text.rpartition(":") if ".py:" in text else text.partition(":")
     if not separator or (name.endswith(".py") and "=" not in rest):
+        return text, {}
+    if "=" not in rest and _has_main_option(name):
         return text, {}
     options: dict[str, object] = {}
     key = ""
@@ -82,6 +84,13 @@ def parse_strategy(text: str) -> tuple[str, dict[str, object]]:
         else:
             options[part] = "true"
     return name, options
+
+
+def _has_main_option(name: str) -> bool:
+    try:
+        return strategy_class(name).argument is not None
+    except StrategyError:  # unknown, or somebody else's: said when it is loaded
+        return False
 
 
 def _label(name: str, options: Mapping[str, object]) -> str:

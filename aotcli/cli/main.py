@@ -14,7 +14,6 @@ import typer
 from aotcli import __version__
 from aotcli.cli import commands
 from aotcli.cli.options import INTERRUPTED
-from aotcli.cli.terminal import print_error, print_failure
 from aotcli.errors import AotcliError
 
 INTERNAL = 3
@@ -62,15 +61,9 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except AotcliError as error:
-        if debug:
-            _print_traceback()
-        print_failure(error)
-        return error.exit_code
+        return _fail(error, debug=debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is said in words, too
-        if debug:
-            _print_traceback()
-        print_failure(_internal(error))
-        return INTERNAL
+        return _fail(_internal(error), debug=debug)
     return 0
 
 
@@ -82,7 +75,13 @@ def _internal(error: Exception) -> AotcliError:
     )
 
 
-def _print_traceback() -> None:
-    import traceback
+def _fail(error: AotcliError, *, debug: bool) -> int:
+    """Say what went wrong; gives the exit code. Called while the exception is handled, for its traceback."""
+    from aotcli.cli.terminal import print_error, print_failure
 
-    print_error(traceback.format_exc().rstrip())
+    if debug:
+        import traceback
+
+        print_error(traceback.format_exc().rstrip())
+    print_failure(error)
+    return error.exit_code
