@@ -5,9 +5,10 @@ depth-first walk from the outputs, following arguments from left to right; what 
 Arguments are ordered, so the walk meets no ties, and two graphs have the same canonical form exactly when a renaming of
 nodes and symbols and a reordering of independent nodes turns one into the other.
 
-Left out of the hash: names, module paths, source lines, device numbers, traced sizes of symbols, tags and policies. The
-order of ops with effects or randomness is meaning, not layout: their ordinal is hashed, and so is how many mutations of
-a storage came before each read of it. Storages enter by alias topology alone: numbered by first appearance.
+Left out of the hash: names, module paths, source lines, whether a primal is a parameter, a buffer or an input (that it
+is static is in), device numbers, traced sizes of symbols, tags and policies. The order of ops with effects or
+randomness is meaning, not layout: their ordinal is hashed, and so is how many mutations of a storage came before each
+read of it. Storages enter by alias topology alone: numbered by first appearance.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 from collections.abc import Sequence
 
 from aotcli.ir.joint import (
+    PRIMAL_KINDS,
     Arg,
     Const,
     JointGraph,
@@ -153,7 +155,9 @@ class _CanonicalText:
         value = self._value(node.value) if aliases else str(len(tensor_leaves(node.value)))
         if node.is_placeholder:
             binds = "" if node.binds is None else self._expression(node.binds)
-            return f"{node.kind} {binds} {value}"
+            # Inside a compiler nothing tells a parameter from an input but that it is static, which the header says.
+            kind = "primal" if node.kind in PRIMAL_KINDS else node.kind
+            return f"{kind} {binds} {value}"
         args = ",".join([self._arg(arg) for arg in node.args])
         kwargs = ",".join([f"{key}={self._arg(arg)}" for key, arg in node.kwargs]) if node.kwargs else ""
         target = "" if node.kind is NodeKind.OUTPUT else node.target
