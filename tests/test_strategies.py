@@ -62,6 +62,15 @@ def test_loading_and_describing_need_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_value_after_the_name_sets_the_main_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy_class("mincut"), "argument", "max_distance")
+    assert load_strategy("mincut:7").options["max_distance"] == 7
+    with pytest.raises(StrategyError, match="no value after a colon"):
+        load_strategy("save-all:7")
+    with pytest.raises(StrategyError, match="there is no strategy 'reply'"):
+        load_strategy("reply:plan.aot.json")
+
+
 def test_an_unknown_strategy_is_answered_with_the_nearest_and_the_list() -> None:
     with pytest.raises(StrategyError) as caught:
         load_strategy("min-cut")
