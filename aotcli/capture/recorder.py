@@ -18,6 +18,7 @@ from aotcli.capture.origins import path_of_source
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext, snapshot_joint
 from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.trace import GraphBreak
+from aotcli.ir.verify import verify_graph
 
 _STEP_FILE = step.__file__
 
@@ -135,6 +136,7 @@ class Recorder:
             has_backward=has_backward,
             name=f"region{len(self.regions)}",
         )
+        verify_graph(graph)
         self._progress(f"region {len(self.regions) + 1}: {len(graph.nodes):,} nodes")
         self.regions.append(LiveRegion(graph, gm, inputs, num_outputs, static, self._context.level))
 
