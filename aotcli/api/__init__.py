@@ -83,7 +83,7 @@ def trace(
     settings = _settings(settings, options)
     if _is_name(model, inputs) and loss is None:
         return find_trace(str(model), settings, cache=cache, progress=progress).trace
-    workload = _workload(model, inputs, settings, loss=loss, dynamic_shapes=dynamic_shapes, name=name)
+    workload = workload_of(model, inputs, settings, loss=loss, dynamic_shapes=dynamic_shapes, name=name)
     return capture(workload, settings, progress).trace
 
 
@@ -117,7 +117,7 @@ def partition(
     elif live_needed is not None or not _is_name(model, inputs):
         extra = {key: trace_options.pop(key) for key in ("loss", "dynamic_shapes", "name") if key in trace_options}
         settings = _settings(settings, trace_options)
-        captured = capture(_workload(model, inputs, settings, **extra), settings, progress)
+        captured = capture(workload_of(model, inputs, settings, **extra), settings, progress)
         found = FoundTrace(captured.trace, live=captured.regions)
     else:
         found = find_trace(str(model), _settings(settings, trace_options), cache=cache, progress=progress)
@@ -209,7 +209,7 @@ def find_trace(
 
     Raises what `trace` raises.
     """
-    workload = _workload(spec, None, settings)
+    workload = workload_of(spec, None, settings)
     if not cache:
         return FoundTrace(capture(workload, settings, progress).trace)
     from aotcli.capture.cache import find_capture, store_capture
@@ -333,7 +333,8 @@ def _is_name(model: Any, inputs: Any) -> bool:
     return True
 
 
-def _workload(model: Any, inputs: Any, settings: CaptureSettings, **extra: Any) -> Workload:
+def workload_of(model: Any, inputs: Any, settings: CaptureSettings, **extra: Any) -> Workload:
+    """The workload of a name, or of a model and its inputs. Raises InputError where it is neither."""
     from aotcli.capture.workload import load_workload, object_workload
 
     if _is_name(model, inputs):

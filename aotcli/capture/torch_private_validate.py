@@ -63,6 +63,15 @@ def uncached(*, eager_random: bool) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def undonated() -> Iterator[None]:
+    """Compile backwards that do not write into what was saved for them, so that they can run again."""
+    import torch._functorch.config
+
+    with torch._functorch.config.patch(donated_buffer=False):
+        yield
+
+
 def memory_events(profiler: Any) -> list[tuple[int, int]]:
     """(time in ns, bytes allocated or, negative, freed) of each event that a profiler of memory recorded on the CPU."""
     events = [event for event in profiler.kineto_results.events() if event.name() == "[memory]"]

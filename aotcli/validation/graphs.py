@@ -41,9 +41,7 @@ def check(evidence: Evidence) -> CheckResult:
             {value.id: value.name for value in right.partition.saved},
         )
     if odd:
-        return CheckResult(
-            CHECK, Outcome.FAIL, odd[0], float(len(odd)), 0.0, Unit.COUNT, tuple(odd[:_MOST_DETAILS])
-        )
+        return CheckResult(CHECK, Outcome.FAIL, odd[0], float(len(odd)), 0.0, Unit.COUNT, tuple(odd[:_MOST_DETAILS]))
     nodes = sum(len(region.live.graph.nodes) for region in ran)
     return CheckResult(CHECK, Outcome.PASS, f"{nodes:,} nodes, equal fingerprints, equal plan", 0.0, 0.0, Unit.COUNT)
 

@@ -6,7 +6,7 @@ from aotcli.ir.outcome import CheckResult, Outcome
 from aotcli.validation.closeness import Expected, compare
 from aotcli.validation.evidence import Evidence
 
-CHECK = "mutated buffers and inputs"
+CHECK = "buffers and inputs"
 
 
 def check(evidence: Evidence) -> CheckResult:

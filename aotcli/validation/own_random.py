@@ -12,7 +12,7 @@ from aotcli.ir.outcome import CheckResult, Outcome
 from aotcli.validation.closeness import Expected, compare, rounding_of
 from aotcli.validation.evidence import Evidence
 
-CHECK = "Inductor's own random"
+CHECK = "own random numbers"
 
 
 def check(evidence: Evidence) -> CheckResult:

@@ -13,9 +13,7 @@ CHECK = "random state"
 def check(evidence: Evidence) -> CheckResult:
     """See the module's docstring."""
     eager, compiled = evidence.reference.eager.step, evidence.step
-    same = all(
-        torch.equal(left, right) for left, right in zip(eager.random_state, compiled.random_state, strict=True)
-    )
+    same = all(torch.equal(left, right) for left, right in zip(eager.random_state, compiled.random_state, strict=True))
     if not same:
         drew = "draws more or fewer random numbers than eager" if compiled.drew else "draws none, and eager does"
         return CheckResult(CHECK, Outcome.FAIL, f"the compiled step {drew}")

@@ -187,6 +187,7 @@ class _Runner:
             observed=tuple(observer.regions),
             shown=self.shown,
             first_step=self.first_step,
+            another=lambda: self._compiled(Observer(strategy)),
             rival=lambda: self._rival,
         )
         rows: list[CheckResult] = []
@@ -231,7 +232,9 @@ def _failure(name: str, doing: str, error: Exception) -> CheckResult:
     if is_out_of_memory(error):
         return CheckResult(name, Outcome.FAIL, f"out of memory while {doing}", details=(_first_line(cause),))
     if isinstance(cause, AotcliError):
-        return CheckResult(name, Outcome.FAIL, cause.what, details=tuple(each for each in (cause.why, cause.fix) if each))
+        return CheckResult(
+            name, Outcome.FAIL, cause.what, details=tuple(each for each in (cause.why, cause.fix) if each)
+        )
     return CheckResult(name, Outcome.FAIL, f"failed while {doing}", details=(describe_error(cause),))
 
 

@@ -9,7 +9,7 @@ from aotcli.validation.closeness import compare
 from aotcli.validation.evidence import Evidence
 from aotcli.validation.training import train
 
-CHECK = "weights after training"
+CHECK = "trained weights"
 
 
 def check(evidence: Evidence) -> CheckResult:

@@ -10,12 +10,14 @@ from aotcli.cli.commands.partition import partition
 from aotcli.cli.commands.show import show
 from aotcli.cli.commands.strategies import strategies
 from aotcli.cli.commands.trace import ScriptCommand, trace
+from aotcli.cli.commands.validate import validate
 
 if TYPE_CHECKING:
     import typer
 
 LOOK = "Look"
 DECIDE = "Decide"
+PROVE = "Prove"
 SETUP = "Set up"
 
 
@@ -25,5 +27,6 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=LOOK)(show)
     app.command(rich_help_panel=DECIDE)(partition)
     app.command(rich_help_panel=DECIDE)(strategies)
+    app.command(rich_help_panel=PROVE)(validate)
     app.command(rich_help_panel=SETUP)(doctor)
     app.add_typer(cache_app, rich_help_panel=SETUP)

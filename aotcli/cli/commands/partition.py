@@ -119,7 +119,7 @@ def partition(
         "max_distance": max_distance,
         "budget": budget,
     }
-    options = _strategy_options(flags, opt or [])
+    options = strategy_options(flags, opt or [])
     target = find_target(model, given, terminal.note)
     names = strategy or list(target.config.strategies) or [DEFAULT_STRATEGY]
     with terminal.progress() as progress:
@@ -151,7 +151,7 @@ def _row_options(flat: bool, every: bool, limit: int | None, sort: str | None) -
     return RowOptions(flat, every, limit, sort)
 
 
-def _strategy_options(flags: dict[str, object], pairs: list[str]) -> dict[str, object]:
+def strategy_options(flags: dict[str, object], pairs: list[str]) -> dict[str, object]:
     """Options from their own flags and from `--opt K=V`, which wins."""
     from aotcli.errors import InputError
 
