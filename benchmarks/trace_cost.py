@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -52,7 +53,7 @@ def bare(workload: Workload, settings: CaptureSettings) -> tuple[float, int]:
     built = build(workload, settings, fake=True)
     make = torch_private.inductor_backend if settings.level == "inductor" else torch_private.aten_backend
     torch_private.reset_dynamo()
-    with built.fake_mode:
+    with built.fake_mode or nullcontext():
         step = torch.compile(built.step, backend=make(partition, compile_nothing, compile_nothing))
         try:
             step(*built.args, **built.kwargs)
