@@ -38,8 +38,8 @@ def test_two_matmuls() -> None:
         "primals_1": "primal",
         "primals_2": "primal",
         "primals_3": "primal",
-        "mm": "allowlist",
-        "mm_1": "allowlist",
+        "mm": "compute intensive",
+        "mm_1": "compute intensive",
         "relu": "materialized in backward",
     }
     # relu is one edge from the backward, and read by an op that cannot fuse it: its bytes times 1.1.
@@ -97,7 +97,7 @@ def test_parts_of_a_tuple_are_saved_for_the_tuples_reason() -> None:
     decision = decide(g.build([view], [gq]), PLAIN)
     reasons = saved(decision)
     assert set(reasons) <= {out.name, view.name, lse.name}
-    assert set(reasons.values()) == {("allowlist", "random")}
+    assert set(reasons.values()) == {("random", "attention")}
     assert both.name not in decision.weights
 
 
@@ -108,7 +108,6 @@ def test_parts_of_a_tuple_are_saved_for_the_tuples_reason() -> None:
         ("aten.convolution.default", "convolution"),
         ("higher_order.flex_attention", "attention"),
         ("aten.cumsum.default", "not listed: cumsum"),
-        ("prims.inductor_seeds.default", "random"),
     ],
 )
 def test_what_an_unlisted_op_is_called(target: str, text: str) -> None:
@@ -148,7 +147,7 @@ def test_symbols_weigh_one_and_floats_four() -> None:
     assert (weights["s0_in"], weights["mul"], weights["sym_float"], weights["lt"]) == (1, 1, 4, 1)
     assert "sym_float" not in decision.bans
     assert decision.cut_value == 1
-    assert saved(decision) == {"s0_in": ("primal", "input")}
+    assert saved(decision) == {"s0_in": ("primal", "symbolic size")}
     kinds = {value.name: value.kind for value in MinCut().plan(symbolic_graph()).saved}
     assert kinds["s0_in"] is SavedKind.SYMINT
 
@@ -182,6 +181,15 @@ def test_without_a_backward_nothing_is_saved() -> None:
     decision = decide(g.build([g.pointwise("aten.neg.default", x)]), PLAIN)
     assert decision.saved == ()
     assert decision.cut_value is None
+
+
+def test_a_budget_that_is_not_followed_is_mentioned() -> None:
+    graph = two_matmuls()
+    nodes = tuple(dataclasses.replace(node, region_budget=0.5) for node in graph.nodes)
+    assert decide(dataclasses.replace(graph, nodes=nodes), PLAIN).notes == (
+        "an activation memory budget of 0.5 is set on this region; mincut has none",
+    )
+    assert decide(graph, PLAIN).notes == ()
 
 
 def test_names_of_removed_and_merged_nodes_are_reported() -> None:
@@ -247,7 +255,7 @@ def test_leaving_out_every_reason_of_a_value_recomputes_it() -> None:
     assert saved(decision)["relu"] == ("cut", "cut: min bytes")
     decision = decide(two_matmuls(), PLAIN, ignored=[*without, ("relu", "cut")])
     assert "relu" not in saved(decision)
-    assert saved(decision)["mm"] == ("allowlist", "matmul")
+    assert saved(decision)["mm"] == ("compute intensive", "matmul")
 
 
 def test_ties_and_order_do_not_depend_on_how_sets_iterate() -> None:

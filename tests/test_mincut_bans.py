@@ -39,8 +39,23 @@ def step() -> Step:
 
 
 def test_allowlist(step: Step) -> None:
-    value = step.g.op("aten.mm.default", step.x, step.x, shape=SHAPE, tags={Tag.COMPUTE_INTENSIVE})
+    value = step.g.op("aten.cumsum.default", step.x, 1, shape=SHAPE)
     assert bans(step.built(value))[value.name] == "allowlist"
+
+
+@pytest.mark.parametrize(
+    ("tags", "rule"),
+    [
+        ({Tag.COMPUTE_INTENSIVE}, "compute intensive"),
+        ({Tag.RANDOM}, "random"),
+        ({Tag.RANDOM_OP}, "random"),
+        ({Tag.RANDOM, Tag.COMPUTE_INTENSIVE}, "compute intensive"),
+        ({Tag.RANDOM, Tag.RECOMPUTABLE}, "random"),  # listed by hand
+    ],
+)
+def test_why_an_op_is_not_on_the_list(step: Step, tags: set[Tag], rule: str | None) -> None:
+    value = step.g.op("custom.op.default", step.x, shape=SHAPE, tags=tags)
+    assert bans(step.built(value)).get(value.name) == rule
 
 
 @pytest.mark.parametrize(

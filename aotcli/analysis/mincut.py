@@ -54,7 +54,7 @@ def decide(
         bans={nodes[v].name: rule.value for v, rule in enumerate(bans) if rule is not None},
         weights={nodes[v].name: each for v, each in enumerate(weights) if each is not None and _weighed(problem, v)},
         cut_value=found.value,
-        notes=_overruled(problem),
+        notes=_notes(problem),
     )
 
 
@@ -71,8 +71,11 @@ def _asserted(problem: Problem, position: int) -> bool:
     return bool(users) and all(problem.graph.nodes[user].target == "aten._assert_scalar.default" for user in users)
 
 
-def _overruled(problem: Problem) -> tuple[str, ...]:
-    return tuple(
+def _notes(problem: Problem) -> tuple[str, ...]:
+    """What the user asked for and does not get."""
+    budgets = sorted({node.region_budget for node in problem.graph.nodes if node.region_budget is not None} - {1.0})
+    asked = tuple(f"an activation memory budget of {each:g} is set on this region; mincut has none" for each in budgets)
+    return asked + tuple(
         f"{problem.graph.nodes[position].name} is not recomputed although its policy asks for it: it reads "
         f"{name}, which the step changes in place"
         for position, name in sorted(problem.mutated.source.items())

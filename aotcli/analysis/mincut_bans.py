@@ -79,17 +79,22 @@ def _rule_for(problem: Problem, position: int, materialized: bool) -> Rule | Non
 
 
 def _rule_by_op(problem: Problem, position: int) -> Rule | None:
-    if not problem.heuristic.aggressive:
-        return None if problem.ops.recomputable[position] else Rule.ALLOWLIST
+    """The rule for what the op is. Off the list of recomputable ops torch has one phrase, here random and compute
+    intensive ops are told apart from the rest. In the aggressive mode torch redraws random numbers of ops outside its
+    small random set; this never does, nor where a random op is listed by hand."""
+    aggressive = problem.heuristic.aggressive
     tags = problem.graph.nodes[position].tags
-    # torch lets the aggressive mode redraw random numbers that are not in its small random set; this does not.
-    if problem.ops.random[position] or Tag.RANDOM in tags:
+    if not aggressive and problem.ops.recomputable[position] and Tag.RANDOM not in tags:
+        return None
+    if problem.ops.random[position]:
         return Rule.RANDOM
     if problem.ops.compute_intensive[position]:
         return Rule.COMPUTE_INTENSIVE
-    if problem.heuristic.ban_non_builtin and Tag.NON_BUILTIN in tags:
-        return Rule.NON_BUILTIN
-    return None
+    if Tag.RANDOM in tags:
+        return Rule.RANDOM
+    if not aggressive:
+        return Rule.ALLOWLIST
+    return Rule.NON_BUILTIN if problem.heuristic.ban_non_builtin and Tag.NON_BUILTIN in tags else None
 
 
 def _is_reduction(problem: Problem, position: int) -> bool:

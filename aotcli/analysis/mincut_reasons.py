@@ -24,7 +24,6 @@ _FIXED_TEXTS = {
     Rule.REDUCTION: "reduction",
     Rule.FAR_APART: "used far apart",
     Rule.LONG_CHAIN: "long fusible chain",
-    Rule.RANDOM: "random",
 }
 
 
@@ -53,7 +52,9 @@ def _choice(problem: Problem, position: int, node: Node) -> Reason:
 
 def _ban_reason(problem: Problem, position: int, rule: Rule) -> Reason:
     node = problem.graph.nodes[position]
-    if rule is Rule.PRIMAL:
+    if isinstance(node.value, SymbolSpec):
+        text = "symbolic size"
+    elif rule is Rule.PRIMAL:
         text = "backward state" if isinstance(node.value, OpaqueSpec) else _input_word(node)
     elif rule is Rule.MUST_SAVE:
         text = problem.policies.cause.get(position, "checkpoint policy")
@@ -61,7 +62,7 @@ def _ban_reason(problem: Problem, position: int, rule: Rule) -> Reason:
         text = f"reads {problem.mutated.source[position]}, changed in place"
     elif rule is Rule.MATERIALIZED:
         text = _reader(problem, position)
-    elif rule in (Rule.ALLOWLIST, Rule.COMPUTE_INTENSIVE, Rule.NON_BUILTIN):
+    elif rule in (Rule.ALLOWLIST, Rule.RANDOM, Rule.COMPUTE_INTENSIVE, Rule.NON_BUILTIN):
         return _op_reason(problem, position, rule)
     else:
         text = _FIXED_TEXTS[rule]
@@ -75,11 +76,11 @@ def _input_word(node: Node) -> str:
 def _op_reason(problem: Problem, position: int, rule: Rule) -> Reason:
     """An op that is not on the list of recomputable ops is often not there for a reason that can be named."""
     node = problem.graph.nodes[position]
-    if Tag.RANDOM in node.tags or Tag.RANDOM_OP in node.tags or "seed" in node.target:
-        return Reason(rule.value, "random")
     family = _family(node)
     if family is not None:
         return Reason(rule.value, family)
+    if rule is Rule.RANDOM:
+        return Reason(rule.value, "random")
     return Reason(rule.value, f"not listed: {_short(node)}" if rule is Rule.ALLOWLIST else _short(node))
 
 

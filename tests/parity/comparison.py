@@ -48,13 +48,14 @@ def compare(region: LiveRegion, heuristic: Heuristic | None = None, **config: An
         reduced = eliminate_common(reduced)[0]
     assert [node.name for node in reduced.nodes if node.kind is not NodeKind.OUTPUT] == list(evidence.nodes)
     compare_roles(reduced, evidence)
-    if heuristic is not None and heuristic.aggressive and decision.bans.keys() != evidence.bans.keys():
+    aggressive = heuristic is not None and heuristic.aggressive
+    if aggressive and decision.bans.keys() != evidence.bans.keys():
         # The departure: torch would draw random numbers a second time, mincut never does.
         extra = decision.bans.keys() - evidence.bans.keys()
         assert all(Tag.RANDOM in reduced[name].tags for name in extra)
         return decision
     assert decision.bans.keys() == evidence.bans.keys()
-    assert {name: phrase(name, rule, evidence) for name, rule in decision.bans.items()} == evidence.bans
+    assert {name: phrase(name, rule, evidence, aggressive) for name, rule in decision.bans.items()} == evidence.bans
     assert decision.weights == {name: weight for name, weight in evidence.weights.items() if math.isfinite(weight)}
     assert decision.cut_value == evidence.cut_value
     assert {name for name, _ in decision.saved} == evidence.saved - only_asserted(reduced)
@@ -71,14 +72,17 @@ def compare_roles(graph: JointGraph, evidence: MinCutEvidence) -> None:
     assert {node.name: roles.dist_from_backward[i] for node, i in listed} == evidence.dist_from_backward
 
 
-def phrase(name: str, rule: str, evidence: MinCutEvidence) -> str:
-    """PyTorch's words for our rule. It has none for two rules, but logs when it applies them."""
+def phrase(name: str, rule: str, evidence: MinCutEvidence, aggressive: bool) -> str:
+    """PyTorch's words for our rule. It has none for two rules, but logs when it applies them; and unless it is to be
+    aggressive it says of random and compute intensive ops only that they are not on its list."""
     if rule == Rule.FAR_APART:
         assert name in evidence.far_apart
         return "cannot recompute"
     if rule == Rule.LONG_CHAIN:
         assert name in evidence.long_chain
         return "cannot recompute"
+    if not aggressive and rule in (Rule.RANDOM, Rule.COMPUTE_INTENSIVE):
+        rule = Rule.ALLOWLIST
     return f"cannot recompute: {TORCH_PHRASES[Rule(rule)]}"
 
 
