@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from aotcli.analysis.cost import count_flops
 from aotcli.analysis.cut import Halves, cut
 from aotcli.analysis.liveness import simulate
+from aotcli.analysis.replay import state_nbytes
 from aotcli.ir.fingerprint import canonical_order
-from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind, arg_refs
+from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind, Tag, arg_refs
 from aotcli.ir.partition import Category, Decision, Partition, Reason, SavedKind, SavedValue
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, tensor_leaves
 from aotcli.ir.verify import verify_partition
@@ -59,6 +60,7 @@ def assemble(
         notes=decision.notes,
         keep_order=decision.keep_order,
         drop_dead_collectives=decision.drop_dead_collectives,
+        random_state_bytes=sum(state_nbytes(node) for node in recomputed if Tag.RANDOM in node.tags),
     )
     verify_partition(graph, partition)
     return partition

@@ -89,9 +89,10 @@ class Partition:
 
     `forward_nodes` and `backward_nodes` are op names in the order in which they run; `recomputed` are those in both.
     Byte totals are by unique storage: `saved_bytes` activations, `saved_input_bytes` parameters, buffers and inputs,
-    `saved_output_bytes` saved values that are also outputs of the forward. FLOPs leave out ops without a formula,
-    which `unknown_flops` names. `peak_bytes` is live bytes above parameters and inputs, from step start to backward
-    end, without op workspace: a lower bound. `keep_order` and `drop_dead_collectives` are the decision's.
+    `saved_output_bytes` saved values that are also outputs of the forward. `random_state_bytes`, in none of these, are
+    the generator states that random ops among `recomputed` save. FLOPs leave out ops without a formula, which
+    `unknown_flops` names. `peak_bytes` is live bytes above parameters and inputs, from step start to backward end,
+    without op workspace: a lower bound. `keep_order` and `drop_dead_collectives` are the decision's.
     """
 
     fingerprint: str
@@ -117,3 +118,4 @@ class Partition:
     notes: tuple[str, ...] = ()
     keep_order: bool = False
     drop_dead_collectives: bool = False
+    random_state_bytes: int = 0

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from aotcli.errors import RecordError
 from aotcli.ir.fingerprint import canonical_order
-from aotcli.ir.joint import JointGraph
+from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind
 from aotcli.ir.partition import Decision, Partition, Reason
+from aotcli.ir.tensor import TensorSpec, tensor_leaves
 from aotcli.ir.trace import Trace
 
 Option = None | bool | int | float | str
@@ -19,7 +20,10 @@ Option = None | bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class PlannedValue:
-    """One saved value. `id` is its canonical position; `nbytes` is what saving it costs; `rule` is why it is saved."""
+    """One saved value. `id` is its canonical position; `nbytes` is what saving it costs; `rule` is why it is saved.
+
+    `ordinal` counts the nodes of the same module and description that come before it in canonical order.
+    """
 
     id: int
     name: str
@@ -28,11 +32,16 @@ class PlannedValue:
     rule: str
     reason: str
     module: str | None = None
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRegion:
-    """The plan of one region. `replaced` pairs canonical positions: the first is computed as the second."""
+    """The plan of one region. `replaced` pairs canonical positions: the first is computed as the second.
+
+    `words` are the distinct descriptions of the graph's nodes (op and value), `sequence` the number of each node's, in
+    canonical order: they tell where another graph differs.
+    """
 
     name: str
     fingerprint: str
@@ -41,6 +50,8 @@ class PlanRegion:
     replaced: tuple[tuple[int, int], ...] = ()
     keep_order: bool = False
     drop_dead_collectives: bool = False
+    words: tuple[str, ...] = ()
+    sequence: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +96,74 @@ def _option(value: object) -> Option:
 def _region(graph: JointGraph, partition: Partition) -> PlanRegion:
     if partition.fingerprint != graph.fingerprint:
         raise RecordError(f"the partition of {graph.name} was made for another graph")
-    place = {graph.nodes[position].name: rank for rank, position in enumerate(canonical_order(graph))}
+    order = canonical_order(graph)
+    place = {graph.nodes[position].name: rank for rank, position in enumerate(order)}
+    described = [describe_node(graph.nodes[position]) for position in order]
+    words = {text: number for number, text in enumerate(dict.fromkeys(described))}
+    ordinals = module_ordinals(graph, order)
     return PlanRegion(
         name=graph.name,
         fingerprint=graph.fingerprint,
         saved_bytes=partition.saved_bytes,
         saved=tuple(
             PlannedValue(
-                value.id, value.name, str(value.kind), value.nbytes, value.reason.rule, value.reason.text, value.module
+                value.id,
+                value.name,
+                str(value.kind),
+                value.nbytes,
+                value.reason.rule,
+                value.reason.text,
+                value.module,
+                ordinals[value.id],
             )
             for value in partition.saved
         ),
         replaced=tuple(sorted((place[old], place[new]) for old, new in partition.replaced.items())),
         keep_order=partition.keep_order,
         drop_dead_collectives=partition.drop_dead_collectives,
+        words=tuple(words),
+        sequence=tuple(words[text] for text in described),
     )
+
+
+def describe_node(node: Node) -> str:
+    """What a node is, in words that hold no names: ``aten.mm.default float32[4, 8]``."""
+    what = "primal" if node.kind in PRIMAL_KINDS else node.target if node.kind is NodeKind.OP else str(node.kind)
+    leaves = [_describe_tensor(leaf) for leaf in tensor_leaves(node.value)]
+    return " ".join([what, *leaves])
+
+
+def _describe_tensor(spec: TensorSpec) -> str:
+    # Names of symbols differ between two captures of one model.
+    return f"{spec.dtype}[{', '.join('?' if isinstance(dim, str) else str(dim) for dim in spec.shape)}]"
+
+
+def module_ordinals(graph: JointGraph, order: Sequence[int]) -> list[int]:
+    """For each canonical position, how many nodes before it have the same module and description."""
+    seen: dict[tuple[str | None, str], int] = {}
+    found: list[int] = []
+    for position in order:
+        node = graph.nodes[position]
+        key = (node.module, describe_node(node))
+        found.append(seen.get(key, 0))
+        seen[key] = found[-1] + 1
+    return found
+
+
+def first_difference(graph: JointGraph, region: PlanRegion) -> str:
+    """Where `graph` first differs from the graph that was planned, in canonical order, as a phrase."""
+    if not region.sequence or max(region.sequence) >= len(region.words):
+        return f"the plan is for graph {region.fingerprint}, and this one is {graph.fingerprint}"
+    order = canonical_order(graph)
+    for rank, (number, position) in enumerate(zip(region.sequence, order, strict=False)):
+        node = graph.nodes[position]
+        here = describe_node(node)
+        if here != region.words[number]:
+            place = f" in {node.module}" if node.module else ""
+            return f"node {rank} is {here} ({node.name}{place}), and the plan has {region.words[number]} there"
+    if len(order) != len(region.sequence):
+        return f"it has {len(order)} nodes, and the plan's has {len(region.sequence)}"
+    return "the ops are the same, with other arguments, strides, aliases or static inputs"
 
 
 def decision_from_plan(graph: JointGraph, region: PlanRegion) -> Decision:
@@ -110,7 +174,7 @@ def decision_from_plan(graph: JointGraph, region: PlanRegion) -> Decision:
     if region.fingerprint != graph.fingerprint:
         raise RecordError(
             f"the plan for {region.name} is for another graph",
-            why=f"it is for {region.fingerprint}, and this one is {graph.fingerprint}",
+            why=f"first difference: {first_difference(graph, region)}",
             fix="make the plan again with `aotcli partition MODEL -o FILE`",
         )
     order = canonical_order(graph)

@@ -1,14 +1,17 @@
 """Save the inputs and what cannot be computed twice; recompute everything else.
 
 The other end of the scale from save-all: the least activation memory at the price of about one more forward. Starting
-from what the backward reads, the graph is walked back to values that must be saved: inputs, sizes, results of random,
-effectful and collective ops, results that checkpointing asks to save, ops whose result depends on data in its shape,
-and the first op after a read of an input that the step changes in place (rerun later, it would read the new value).
+from what the backward reads, the graph is walked back to values that must be saved: inputs, sizes, results of effectful
+and collective ops, results that checkpointing asks to save, ops whose result depends on data in its shape, and the first
+op after a read of an input that the step changes in place (rerun later, it would read the new value). Random ops are
+rerun from their saved state where that weighs less than what they draw, and saved otherwise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from aotcli.analysis.assemble import assemble
@@ -16,6 +19,7 @@ from aotcli.analysis.cse import eliminate_common
 from aotcli.analysis.dce import eliminate_dead
 from aotcli.analysis.mincut_mutation import mutated_reads
 from aotcli.analysis.mincut_tags import checkpoint_policies
+from aotcli.analysis.replay import is_worth_replaying
 from aotcli.analysis.roles import classify, must_be_in_forward
 from aotcli.errors import PlanImpossibleError
 from aotcli.ir.joint import JointGraph, NodeKind, Tag, arg_refs
@@ -35,13 +39,24 @@ class RecomputeAll(Strategy):
     summary: ClassVar[str] = "save inputs and what cannot be computed twice, recompute everything else"
 
     cse: bool = field(default=True, metadata={"help": "merge common subexpressions first"})
+    replay_random: bool = field(
+        default=True,
+        metadata={"help": "rerun random ops from a saved state, where that is smaller than what they draw"},
+    )
 
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
-        return assemble(graph, decide(graph, cse=self.cse), strategy=self.name, options=self.options)
+        decision = decide(graph, cse=self.cse, replay_random=self.replay_random)
+        return assemble(graph, decision, strategy=self.name, options=self.options)
 
 
-def decide(graph: JointGraph, *, cse: bool = True) -> Decision:
-    """The smallest saved set that recomputation allows.
+def decide(
+    graph: JointGraph,
+    *,
+    cse: bool = True,
+    replay_random: bool = True,
+    keep: Mapping[str, Reason] = MappingProxyType({}),
+) -> Decision:
+    """The smallest saved set that recomputation allows, with the values of `keep` saved in any case.
 
     Raises PlanImpossibleError where the backward reads a tuple that can be neither saved nor recomputed.
     """
@@ -49,7 +64,7 @@ def decide(graph: JointGraph, *, cse: bool = True) -> Decision:
         return Decision(saved=())
     cleaned, removed = eliminate_dead(graph)
     merged, replaced = eliminate_common(cleaned) if cse else (cleaned, {})
-    walk = _Walk(merged)
+    walk = _Walk(merged, replay_random, {replaced.get(name, name): reason for name, reason in keep.items()})
     saved = walk.saved()
     return Decision(
         saved=tuple((merged.nodes[position].name, reason) for position, reason in sorted(saved.items())),
@@ -62,8 +77,10 @@ def decide(graph: JointGraph, *, cse: bool = True) -> Decision:
 class _Walk:
     """From the backward's reads to what must be saved."""
 
-    def __init__(self, graph: JointGraph) -> None:
+    def __init__(self, graph: JointGraph, replay_random: bool, keep: Mapping[str, Reason]) -> None:
         self._graph = graph
+        self._replay_random = replay_random
+        self._keep = keep
         self._roles = classify(graph)
         self._policies = checkpoint_policies(graph)
         self._mutated = mutated_reads(graph, self._roles)
@@ -79,7 +96,7 @@ class _Walk:
         seen = set(pending)
         while pending:
             position = pending.pop()
-            reason = None if closure[position] else self._must_save(position)
+            reason = None if closure[position] else self._kept(position) or self._must_save(position)
             if reason is not None:
                 found[position] = reason
                 continue
@@ -95,7 +112,12 @@ class _Walk:
         if not self._replayed:
             return ()
         count = len(self._replayed)
-        return (f"{count} random op{'s are' if count > 1 else ' is'} recomputed because checkpointing asks for it",)
+        return (f"{count} random op{'s draw' if count > 1 else ' draws'} again in the backward, from a saved state",)
+
+    def _kept(self, position: int) -> Reason | None:
+        """Why the caller wants a value to be saved. A tuple cannot be."""
+        node = self._graph.nodes[position]
+        return None if isinstance(node.value, tuple) else self._keep.get(node.name)
 
     def _must_save(self, position: int) -> Reason | None:
         """Why a value of the forward is saved; None where it is computed again."""
@@ -138,11 +160,17 @@ class _Walk:
             return Reason("must save", self._policies.cause[position])
         if position in self._bases:
             return Reason("must save", f"base of {self._bases[position]}")
-        if self._is_random(position) and not must_recompute and not self._roles.unclaimed[position]:
+        if self._is_random(position) and not self._may_draw_again(position):
             return Reason("random", "random")
         if self._is_data_dependent(position):
             return Reason("data-dependent shape", "data-dependent shape")
         return None
+
+    def _may_draw_again(self, position: int) -> bool:
+        """Whether a random op may run in the backward: with its state, or there alone."""
+        if self._policies.must_recompute[position] or self._roles.unclaimed[position]:
+            return True
+        return self._replay_random and is_worth_replaying(self._graph, self._graph.nodes[position])
 
     def _is_random(self, position: int) -> bool:
         graph = self._graph
