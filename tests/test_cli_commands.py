@@ -51,14 +51,11 @@ class TestGeneral:
     def test_version(self) -> None:
         assert ok("--version") == f"aotcli {__version__}\n"
 
-    @pytest.mark.parametrize("command", ["trace", "show", "partition", "strategies", "doctor", "cache"])
-    def test_every_command_has_help(self, command: str) -> None:
-        assert "Usage: aotcli" in ok(command, "--help")
-
-    def test_no_command_is_a_stub(self) -> None:
-        assert {command.name or command.callback.__name__ for command in app.registered_commands} == {
-            *("trace", "show", "partition", "strategies", "doctor"),
-        }
+    def test_every_command_has_help(self) -> None:
+        commands = [each.name or each.callback.__name__ for each in app.registered_commands] + ["cache"]
+        assert {"trace", "show", "partition", "strategies", "doctor", "cache"} <= set(commands)
+        for command in commands:
+            assert f"Usage: aotcli {command}" in ok(command, "--help")
 
     def test_an_unknown_command_or_option_is_a_usage_error(self) -> None:
         assert run("partiton").exit_code == 2

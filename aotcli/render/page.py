@@ -99,14 +99,21 @@ def fit(text: str, width: int, unicode: bool = True) -> str:
     return text[: max(0, width - len(ellipsis))] + ellipsis
 
 
+def fit_end(text: str, width: int, unicode: bool = True) -> str:
+    """`text`, cut at its start with an ellipsis where it is wider than `width`."""
+    return text if len(text) <= width else fit(text[::-1], width, unicode)[::-1]
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column. Where the page is too narrow, the widest column above its `minimum` gives way first."""
+    """A table's column. Where the page is too narrow, the widest column above its `minimum` gives way first; text is
+    cut at its end, or with `keep_end` (for ``file:line``) at its start."""
 
     header: str
     right: bool = False
     minimum: int = 0  # 0: never narrower than its content
     style: str = ""
+    keep_end: bool = False
 
 
 def table(page: Page, columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: int = 2) -> list[str]:
@@ -133,7 +140,8 @@ def _line(
 ) -> str:
     parts: list[str] = []
     for column, width, cell in zip(columns, widths, cells, strict=True):
-        text = fit(cell, width, page.unicode)
+        cut = fit_end if column.keep_end and not header else fit
+        text = cut(cell, width, page.unicode)
         blanks = " " * (width - len(text))
         style = "dim" if header else column.style
         styled = page.style(text, style) if style else text

@@ -65,6 +65,8 @@ def eager_text(trace: Trace, plan: Plan) -> str:
     if trace.eager is None:
         return "eager not measured"
     eager = trace.eager.saved_bytes
+    if len(trace.regions) > 1:  # see regions_note
+        return f"eager saves {bytes_text(eager)}"
     change = change_text(plan.saved_bytes, eager)
     compared = change if change.endswith("same") else f"here {change}"
     return f"eager saves {bytes_text(eager)} ({compared})"
@@ -186,9 +188,17 @@ def device_note(trace: Trace, found: Sequence[DeviceSensitivity]) -> str:
     return f"traced on cpu: on CUDA other kernels may run for {kinds} {ops}{stake}"
 
 
+def regions_note(trace: Trace) -> str:
+    """Why the sum over several regions is not what eager saves."""
+    if len(trace.regions) < 2:
+        return ""
+    return "what one region hands to the next counts as its results and inputs here, and as saved in eager"
+
+
 def plan_notes(trace: Trace, plan: Plan) -> list[str]:
     """What a reader must know before trusting the numbers: the device, the capture, the plan."""
-    notes = [device_note(trace, device_sensitivities(trace.regions, plan.partitions)), *trace.notes, *plan.notes]
+    sensitive = device_sensitivities(trace.regions, plan.partitions)
+    notes = [regions_note(trace), device_note(trace, sensitive), *trace.notes, *plan.notes]
     return [note for note in dict.fromkeys(notes) if note]
 
 

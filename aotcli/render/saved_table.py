@@ -121,7 +121,7 @@ def _columns(unit: str, usual: str, flat: bool, wide: bool) -> list[Column]:
         columns.append(Column("dtype"))
     columns.append(Column("why it is saved", minimum=10))
     if wide:
-        columns.append(Column("line", minimum=16, style="dim"))
+        columns.append(Column("line", minimum=16, style="dim", keep_end=True))
     return columns
 
 
@@ -142,9 +142,10 @@ def _cells(row: SavedRow, unit_bytes: int, total: int, usual: str, flat: bool, w
 
 def short_reason(row: SavedRow) -> str:
     """The reason where it fits a narrow column, else its rule where that is a phrase of its own."""
-    if len(row.reason) > _WHY_WIDTH and " " in row.rule and len(row.rule) < len(row.reason):
+    reason = row.reason if len(row.reason) <= _WHY_WIDTH else row.reason.replace("convolution", "conv")
+    if len(reason) > _WHY_WIDTH and " " in row.rule and len(row.rule) < len(reason):
         return row.rule
-    return row.reason
+    return reason
 
 
 def _line_text(row: SavedRow) -> str:

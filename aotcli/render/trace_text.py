@@ -89,7 +89,7 @@ def _regions(page: Page, trace: Trace, counts: Sequence[JointCounts]) -> list[st
         Column("backward", right=True),
         Column("params", right=True),
         Column("FLOPs", right=True),
-        Column("first line", minimum=9, style="dim"),
+        Column("first line", minimum=9, style="dim", keep_end=True),
     ]
     rows = [_region_cells(graph, each) for graph, each in zip(trace.regions, counts, strict=True)]
     lines = table(page, columns, rows[:_MAX_REGIONS])
