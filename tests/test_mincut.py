@@ -175,6 +175,19 @@ def test_opaque_values_are_free() -> None:
     assert saved(decision) == {"state": ("primal", "backward state")}
 
 
+def test_a_nested_graph_cannot_be_saved() -> None:
+    inner = GraphBuilder()
+    nested = inner.build([inner.input("a", (4,))])
+    g = GraphBuilder()
+    x, t = g.input("x", (4,)), g.tangent(shape=(4,))
+    body = g.subgraph("body", nested)
+    y = g.op("higher_order.invoke_subgraph", body, x, shape=(4,))
+    gx = g.op("higher_order.invoke_subgraph", body, t, shape=(4,))
+    decision = decide(g.build([y], [gx]), PLAIN)
+    assert body.name not in decision.weights
+    assert decision.saved == ()
+
+
 def test_without_a_backward_nothing_is_saved() -> None:
     g = GraphBuilder()
     x = g.input("x", (4,))

@@ -92,6 +92,11 @@ def test_materialized_is_seen_through_views_and_never_said_of_views(step: Step) 
     assert view.name not in found
 
 
+def test_a_small_view_is_no_reduction(step: Step) -> None:
+    view = step.g.view(step.x, (8, 1))
+    assert view.name not in bans(step.built(view))
+
+
 def test_a_concatenation_takes_any_input_into_its_memory(step: Step) -> None:
     value = step.g.pointwise("aten.relu.default", step.x)
     graph = step.built(value, reader="aten.cat.default")

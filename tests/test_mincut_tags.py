@@ -53,6 +53,11 @@ def test_the_value_between_two_blocks_is_saved(g: GraphBuilder) -> None:
     assert forced(g.build([second])) == {first.name: tags.BLOCK_BOUNDARY}
 
 
+def test_a_value_that_an_earlier_block_reads_is_no_boundary(g: GraphBuilder) -> None:
+    second = block(g, X, 2)
+    assert forced(g.build([block(g, second, 1)])) == {}
+
+
 def test_an_op_between_two_blocks_is_boundary_enough(g: GraphBuilder) -> None:
     between = g.pointwise("aten.neg.default", block(g, X, 1))
     assert forced(g.build([block(g, between, 2)])) == {}

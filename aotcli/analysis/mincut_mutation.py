@@ -46,8 +46,6 @@ def mutated_reads(graph: JointGraph, roles: Roles) -> MutatedReads:
 
 
 def _is_alias(node: Node, mutated: Node) -> bool:
-    if Tag.MUTABLE in node.tags:
-        return False
     if Tag.VIEW in node.tags or Tag.VIEW_SCHEMA in node.tags or node.target == "operator.getitem":
         return True
     one, other = node.value, mutated.value
