@@ -22,7 +22,7 @@ Option = None | bool | int | float | str
 class PlannedValue:
     """One saved value. `id` is its canonical position; `nbytes` is what saving it costs; `rule` is why it is saved.
 
-    `ordinal` counts the nodes of the same module and description that come before it in canonical order.
+    `ordinal` counts the nodes of the same module and op that come before it in canonical order.
     """
 
     id: int
@@ -128,9 +128,14 @@ def _region(graph: JointGraph, partition: Partition) -> PlanRegion:
 
 def describe_node(node: Node) -> str:
     """What a node is, in words that hold no names: ``aten.mm.default float32[4, 8]``."""
-    what = "primal" if node.kind in PRIMAL_KINDS else node.target if node.kind is NodeKind.OP else str(node.kind)
-    leaves = [_describe_tensor(leaf) for leaf in tensor_leaves(node.value)]
-    return " ".join([what, *leaves])
+    return " ".join([describe_op(node), *(_describe_tensor(leaf) for leaf in tensor_leaves(node.value))])
+
+
+def describe_op(node: Node) -> str:
+    """The op, or the kind of a node that is none."""
+    if node.kind in PRIMAL_KINDS:
+        return "primal"
+    return node.target if node.kind is NodeKind.OP else str(node.kind)
 
 
 def _describe_tensor(spec: TensorSpec) -> str:
@@ -139,12 +144,12 @@ def _describe_tensor(spec: TensorSpec) -> str:
 
 
 def module_ordinals(graph: JointGraph, order: Sequence[int]) -> list[int]:
-    """For each canonical position, how many nodes before it have the same module and description."""
+    """For each canonical position, how many nodes before it have the same module and op."""
     seen: dict[tuple[str | None, str], int] = {}
     found: list[int] = []
     for position in order:
         node = graph.nodes[position]
-        key = (node.module, describe_node(node))
+        key = (node.module, describe_op(node))
         found.append(seen.get(key, 0))
         seen[key] = found[-1] + 1
     return found

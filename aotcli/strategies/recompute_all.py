@@ -1,10 +1,10 @@
 """Save the inputs and what cannot be computed twice; recompute everything else.
 
 The other end of the scale from save-all: the least activation memory at the price of about one more forward. Starting
-from what the backward reads, the graph is walked back to values that must be saved: inputs, sizes, results of effectful
-and collective ops, results that checkpointing asks to save, ops whose result depends on data in its shape, and the first
-op after a read of an input that the step changes in place (rerun later, it would read the new value). Random ops are
-rerun from their saved state where that weighs less than what they draw, and saved otherwise.
+from what the backward reads, the graph is walked back to values that must be saved: inputs, sizes, results of
+effectful and collective ops, results that checkpointing asks to save, ops whose result depends on data in its shape,
+and the first op after a read of an input that the step changes in place (rerun later, it would read the new value).
+Random ops are rerun from their saved state where that weighs less than what they draw, and saved otherwise.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A plan names values by their place in the canonical order of the fingerprinted graph, so that it fits the same graph in
 any process, and no other. With `force_match` a plan for another version of the model is applied as far as it goes:
-values are paired by module path, op, shape and how many such ops come before in that module; what the backward still
+values are paired by module path, op, and how many such ops come before in that module; what the backward still
 needs is recomputed where that is safe, and saved where it is not.
 """
 
@@ -18,7 +18,7 @@ from aotcli.errors import StrategyError
 from aotcli.ir.fingerprint import canonical_order
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Decision, Partition
-from aotcli.ir.plan import Plan, PlanRegion, decision_from_plan, describe_node, first_difference, module_ordinals
+from aotcli.ir.plan import Plan, PlanRegion, decision_from_plan, describe_op, first_difference, module_ordinals
 from aotcli.ir.serial import read_plan
 from aotcli.ir.tensor import tensor_leaves
 from aotcli.strategies._contract import Strategy
@@ -113,9 +113,10 @@ def _matched(graph: JointGraph, region: PlanRegion) -> Decision:
     here: dict[_Key, str] = {}
     for position, ordinal in zip(order, module_ordinals(owned, order), strict=True):
         node = owned.nodes[position]
-        here[node.module, describe_node(node), ordinal] = node.name
+        here[node.module, describe_op(node), ordinal] = node.name
     wanted = [value for value in region.saved if value.kind == "tensor" and value.id < len(region.sequence)]
-    pairs = [here.get((each.module, region.words[region.sequence[each.id]], each.ordinal)) for each in wanted]
+    ops = [region.words[region.sequence[each.id]].partition(" ")[0] for each in wanted]
+    pairs = [here.get((each.module, op, each.ordinal)) for each, op in zip(wanted, ops, strict=True)]
     keep = {name: value.reason for name, value in zip(pairs, wanted, strict=True) if name is not None}
     decision = decide(graph, keep=keep)
     missing = [value.name for value, name in zip(wanted, pairs, strict=True) if name is None]

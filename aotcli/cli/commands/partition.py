@@ -76,6 +76,12 @@ def partition(
         str | None,
         typer.Option("--budget", help="A fraction in [0, 1].", rich_help_panel=STRATEGY_PANEL),
     ] = None,
+    force_match: Annotated[
+        bool | None,
+        typer.Option(
+            "--force-match", help="Replay a plan for another graph, by module path.", rich_help_panel=STRATEGY_PANEL
+        ),
+    ] = None,
     flat: Annotated[bool, typer.Option("--flat", help="One row per saved value.", rich_help_panel=ROWS_PANEL)] = False,
     every: Annotated[bool, typer.Option("--all", help="Every row.", rich_help_panel=ROWS_PANEL)] = False,
     limit: Annotated[
@@ -118,6 +124,7 @@ def partition(
         "aggressive": aggressive,
         "max_distance": max_distance,
         "budget": budget,
+        "force_match": force_match,
     }
     options = strategy_options(flags, opt or [])
     target = find_target(model, given, terminal.note)
