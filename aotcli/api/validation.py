@@ -1,4 +1,4 @@
-"""The use case behind ``aotcli validate``: run a model's step as compiled under a strategy, and compare it with eager."""
+"""What ``aotcli validate`` does: run a model's step as compiled under a strategy, and compare it with eager."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ class Evidence:
     """One strategy, compiled and run once.
 
     `first_step` runs the first step of another compiled copy: under a strategy, with eager's random numbers or with
-    Inductor's own. `another` is a copy under the same strategy, not yet compiled. `shown` are the regions that `aotcli partition` shows for this model, None where they cannot
-    be captured. `rival` is the copy compiled with PyTorch's own partitioner, for times.
+    Inductor's own. `another` is a copy under the same strategy, not yet compiled. `shown` are the regions that
+    `aotcli partition` shows for this model, None where they cannot be captured. `rival` is the copy compiled with
+    PyTorch's own partitioner, for times.
     """
 
     label: str

@@ -53,5 +53,9 @@ class Observer(torch_private.custom_partitioner_base()):
         self.regions.append(ObservedRegion(live, partition, forward, backward))
         return forward, backward
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Observer:
+        """Itself: Inductor copies its settings, this one among them, and what a copy saw would be lost."""
+        return self
+
     def uuid(self) -> None:
         return None

@@ -64,7 +64,10 @@ class Reference:
 
 
 def make_reference(built: BuiltWorkload, seed: int, steps: int, root: Path) -> Reference:
-    """Run the step in eager. Raises WorkloadError where the model fails in eager, EnvironmentProblem where memory does not suffice."""
+    """Run the step in eager.
+
+    Raises WorkloadError where the model fails in eager, EnvironmentProblem where memory does not suffice.
+    """
     subject = Subject(built)
     try:
         eager = _run(subject, seed, steps)

@@ -1,7 +1,7 @@
 """Validate: compile a model under each strategy, run it beside eager, and judge what came out.
 
-Eager and compiled start from the same weights, inputs and seeds. Every strategy gets a copy of the model and all checks;
-what goes wrong with one strategy is a row of its own, and the next one still runs.
+Eager and compiled start from the same weights, inputs and seeds. Every strategy gets a copy of the model and all
+checks; what goes wrong with one strategy is a row of its own, and the next one still runs.
 """
 
 from __future__ import annotations
