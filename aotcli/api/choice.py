@@ -104,6 +104,8 @@ def usage_lines(chosen: ChosenStrategy, level: str) -> tuple[str, ...]:
     strategy = chosen.strategy
     options = strategy.options
     changed = [f for f in dataclasses.fields(strategy) if f.name in options and options[f.name] != f.default]
-    words = [f'strategy="{chosen.name}"', f'backend="{backend}"']
+    # NAME:VALUE sets an option, which is among those that changed.
+    name = chosen.name if ".py:" in chosen.name else chosen.name.partition(":")[0]
+    words = [f'strategy="{name}"', f'backend="{backend}"']
     words += [f"{each.name}={options[each.name]!r}" for each in changed]
     return ("import aotcli", f"model = aotcli.compile(model, {', '.join(words)})")
