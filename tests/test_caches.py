@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-pytest.importorskip("torch")
+import aotcli
+
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
@@ -26,8 +28,6 @@ strategy, options = json.loads(sys.argv[1])
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
 x = torch.randn(4, 8, requires_grad=True)
-if "plan" in options:
-    strategy = f"replay:{options.pop('plan')}"
 aotcli.compile(net, strategy=strategy, backend="inductor", **options)(x).square().sum().backward()
 expected = torch.autograd.grad(net(x).square().sum(), x)[0]
 torch.testing.assert_close(x.grad, expected)
@@ -103,3 +103,15 @@ def test_another_version_of_the_package_misses(cache: Path, tmp_path: Path, pack
     source = changed / "analysis" / "mincut.py"
     source.write_text(source.read_text("utf-8") + "\n# changed\n", "utf-8")
     assert not hit(run(cache, tmp_path))
+
+
+def test_another_plan_in_the_same_file_misses(tmp_path: Path, package: Path) -> None:
+    """The file's name is all that the strategy says; the key covers what is in it."""
+    plan, folder = tmp_path / "plan.aot.json", tmp_path / "inductor"
+    for strategy in ("save-all", "mincut"):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
+        result = aotcli.partition(net, (torch.randn(4, 8, requires_grad=True),), strategy=strategy, tensors="real")
+        aotcli.save(result, plan)
+        assert not hit(run(folder, package, f"replay:{plan}"))
+    assert hit(run(folder, package, f"replay:{plan}"))

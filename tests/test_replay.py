@@ -186,3 +186,24 @@ def test_replay_needs_no_torch(plan_file: Path, tmp_path: Path) -> None:
         f"'replay:{plan_file}', alternatives=False); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_a_region_called_twice_is_one_graph_in_a_capture_and_in_the_compiler(tmp_path: Path) -> None:
+    class Repeated(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = torch.nn.Linear(8, 8)
+
+        @torch.compiler.nested_compile_region
+        def block(self, x: Any) -> Any:
+            return torch.nn.functional.gelu(self.fc(x)).sin()
+
+        def forward(self, x: Any) -> Any:
+            return self.block(self.block(x)).cos()
+
+    net, x = Repeated(), torch.randn(4, 8)
+    path = tmp_path / "nested.aot.json"
+    aotcli.save(aotcli.partition(net, (x,), strategy="recompute-all", level="aten", tensors="real"), path)
+    torch._dynamo.reset()
+    eager = run_step(net, (x,), {})
+    assert not eager.differences(run_step(net, (x,), {}, partial(aotcli.compile, strategy=f"replay:{path}")))

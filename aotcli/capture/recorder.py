@@ -16,6 +16,7 @@ from torch import fx
 from aotcli.capture import step, torch_private
 from aotcli.capture.origins import path_of_source
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext, snapshot_joint
+from aotcli.capture.torch_private_split import min_cut_partition_function
 from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.trace import GraphBreak
 from aotcli.ir.verify import verify_graph
@@ -112,7 +113,8 @@ class Recorder:
         **rest: Any,
     ) -> tuple[fx.GraphModule, fx.GraphModule]:
         if torch_private.is_nested_region(joint_inputs):
-            return torch_private.default_partition(gm, joint_inputs, num_fwd_outputs=num_fwd_outputs)
+            # The split of a nested body shows in the outer graph: it has to be the one that aotcli's partitioner makes.
+            return min_cut_partition_function(1.0)(gm, joint_inputs, num_fwd_outputs=num_fwd_outputs)
         static = tuple(static_lifetime_input_indices or ())
         self._record(gm, joint_inputs, num_fwd_outputs, static, has_backward=True)
         if not self._execute:

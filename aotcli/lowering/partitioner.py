@@ -26,6 +26,7 @@ from aotcli.lowering.split import split
 from aotcli.strategies import Strategy, load_strategy
 
 RNG_MODES = ("eager", "graphsafe")
+_NESTED = "mincut"
 
 Modules = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -75,11 +76,14 @@ class Partitioner(torch_private.custom_partitioner_base()):
     ) -> Modules:
         """The forward and the backward module of a joint graph.
 
-        `compiler` is what Inductor passes to its partitioner; it decides the level at which the plan is made.
+        `compiler` is what Inductor passes to its partitioner; it decides the level at which the plan is made. The body
+        of a higher-order op (`invoke_subgraph`) is handed over on its own, before the graph around it, and is split by
+        `mincut` whatever the strategy: a capture does the same, so that the outer graph is the one that was planned.
         """
         static = tuple(static_lifetime_input_indices or ())
         live = live_region(gm, joint_inputs, num_fwd_outputs, static, "inductor" if compiler == "inductor" else "aten")
-        return carry_out(self.load(), live, rng=self.rng)[0]
+        strategy = load_strategy(_NESTED) if torch_private.is_nested_region(joint_inputs) else self.load()
+        return carry_out(strategy, live, rng=self.rng)[0]
 
     def uuid(self) -> str:
         """What compiled code is cached under: our sources, the strategy, its options and the files that it reads."""
@@ -129,6 +133,7 @@ def _sources_digest() -> str:
 
 def _files_named(strategy: str, options: Mapping[str, object]) -> list[Path]:
     """Files that a strategy reads: a plan, a policy, or the Python file it is defined in."""
-    path, _, _ = strategy.rpartition(":")
-    named = [path, *(value for value in options.values() if isinstance(value, str))]
+    # FILE.py:NAME is a strategy of the user's own, replay:FILE a plan.
+    texts = [value for value in options.values() if isinstance(value, str)]
+    named = [strategy.rpartition(":")[0], strategy.partition(":")[2], *texts]
     return [Path(each) for each in named if each and Path(each).is_file()]
