@@ -16,7 +16,7 @@ def extract(live: Any, partition: Partition) -> tuple[Any, Any]:
 
     Common subexpressions are merged by `fx_graph_cse`, which must leave the nodes that ours leaves.
     """
-    from torch._functorch import partitioners
+    from torch._functorch import config, partitioners
     from torch._functorch.compile_utils import fx_graph_cse, raise_getitems
 
     with private.compiling(live.gm):
@@ -39,12 +39,27 @@ def extract(live: Any, partition: Partition) -> tuple[Any, Any]:
             saved_opaque_nodes=[node for node in saved if is_opaque(node)],
             num_fwd_outputs=live.num_fwd_outputs,
         )
+        if replays(live, partition):
+            _tag(joint, {name for name in partition.recomputed if Tag.RANDOM in live.graph[name].tags})
+            symints = sum(is_sym(node) for node in saved)
+            with config.patch(graphsafe_rng_functionalization=False):
+                forward, backward = partitioners.functionalize_rng_ops(joint, forward, backward, symints)
         if partition.drop_dead_collectives:
             for module in (forward, backward):
                 module.graph.eliminate_dead_code(is_impure_node=partitioners.is_not_collective)
         if not partition.keep_order:
             backward = partitioners.reordering_to_mimic_autograd_engine(backward)
         return raise_getitems(forward), raise_getitems(backward)
+
+
+def _tag(joint: Any, names: set[str]) -> None:
+    """Tag these random ops, and no others, as recomputed."""
+    from torch.utils.checkpoint import CheckpointPolicy
+
+    for node in joint.graph.nodes:
+        node.meta.pop("recompute", None)
+        if node.name in names:
+            node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
 
 
 def _backward_states(live: Any, partition: Partition) -> list[str]:

@@ -90,6 +90,7 @@ class _Reader:
         self._gm = gm
         self._context = context
         self._storages: dict[int, int] = {}
+        self._storage_count = 0
         self._kept: list[Any] = []  # keeps storages alive while their addresses are keys
         self._shape_env: Any = None
         self._nested: dict[str, JointGraph] = {}
@@ -119,6 +120,7 @@ class _Reader:
         module, module_type = self._module(node)
         source, code = self._context.origins.line(node)
         kind, origin = self._kind(node, primals, primal_nodes)
+        self._share_with_item(node)
         tags = node_tags(node) if node.op == "call_function" else meta_tags(node)
         return Node(
             name=node.name,
@@ -243,9 +245,29 @@ class _Reader:
             return -1, nbytes
         key = storage._cdata
         if key not in self._storages:
-            self._storages[key] = len(self._storages)
+            self._storages[key] = self._storage_count
+            self._storage_count += 1
             self._kept.append(storage)
         return self._storages[key], torch_private.size_hint(storage.nbytes())
+
+    def _share_with_item(self, node: fx.Node) -> None:
+        """Let a getitem have the storage of the item that it takes: for higher-order ops tracing makes two."""
+        if node.target is not operator.getitem:
+            return
+        source, item = node.args
+        parts = source.meta.get("val") if isinstance(source, fx.Node) else None
+        if not isinstance(parts, (tuple, list)) or type(item) is not int:
+            return
+        part, value = parts[item], node.meta.get("val")
+        if not isinstance(part, torch.Tensor) or not isinstance(value, torch.Tensor):
+            return
+        try:
+            taken, own = part.untyped_storage(), value.untyped_storage()
+        except NotImplementedError:  # tensors without one storage
+            return
+        if taken._cdata in self._storages and own._cdata not in self._storages:
+            self._storages[own._cdata] = self._storages[taken._cdata]
+            self._kept.append(own)
 
     def _dim(self, dim: Any) -> int | str:
         if isinstance(dim, torch.SymInt):
