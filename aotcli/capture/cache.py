@@ -33,6 +33,7 @@ MOST_ENTRIES = 200
 """Beyond this, the oldest entries are deleted."""
 _SUFFIX = ".capture.gz"
 _ENVIRONMENT_PREFIXES = ("TORCH", "PYTORCH", "CUDA_VISIBLE_DEVICES")
+_WITHOUT_EFFECT = frozenset({"TORCHINDUCTOR_CACHE_DIR"})  # and Inductor sets it itself
 
 
 def cache_folder() -> Path:
@@ -97,12 +98,15 @@ def _entry(workload: Workload, settings: CaptureSettings) -> Path:
         "settings": asdict(settings),
         "aotcli": _own_sources(),
         "python": [platform.python_version(), platform.machine(), sys.platform],
-        "environment": {
-            key: value for key, value in sorted(os.environ.items()) if key.startswith(_ENVIRONMENT_PREFIXES)
-        },
+        "environment": {key: os.environ[key] for key in os.environ if _matters(key)},
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
     return cache_folder() / "captures" / f"{key}{_SUFFIX}"
+
+
+def _matters(variable: str) -> bool:
+    """Whether an environment variable may change a capture."""
+    return variable.startswith(_ENVIRONMENT_PREFIXES) and variable not in _WITHOUT_EFFECT
 
 
 def _is_current(depends: dict[str, Any]) -> bool:

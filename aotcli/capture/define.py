@@ -212,7 +212,7 @@ def bind_inputs(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
             f"the inputs do not fit {title}({_parameter_list(signature)}): {error}",
             why=f"given: {_describe(args, kwargs) or 'nothing'}",
             fix="change `inputs`, or give them as --input 'NAME=f32[8,16]', once for each",
-        ) from error
+        ) from None
     names: list[str] = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:

@@ -8,7 +8,6 @@ optimizer, where a region is called on the same parameters once more after a bac
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,9 @@ from aotcli.ir.joint import NodeKind
 
 MOST_STEPS_WITHOUT_REGION = 3
 """Optimizer steps after which a script that compiled nothing is stopped: it may warm up, but not train to its end."""
+
+MOST_REPEATS_WITHOUT_TRAINING = 8
+"""Repeated calls after which a script with no optimizer and no backward is taken for inference: it may check first."""
 
 _KEPT_OPTIONS = ("fullgraph", "dynamic")
 
@@ -57,7 +59,8 @@ class StepWatcher:
         self._compiled: list[_Compiled] = []
         self._optimizer_steps = 0
         self._backward_ran = False
-        self.notes: tuple[str, ...] = ()
+        self._trains = False
+        self._repeats = 0
 
     @property
     def compiled(self) -> tuple[str, ...]:
@@ -81,11 +84,19 @@ class StepWatcher:
         # Undisabled, a compiled optimizer step would trace the hook.
         hook: Any = torch.compiler.disable(self._after_optimizer_step)
         handle = register_optimizer_step_post_hook(hook)
+        make_optimizer = Optimizer.__init__
+
+        def counting(optimizer: Optimizer, *args: Any, **options: Any) -> None:
+            self._trains = True
+            make_optimizer(optimizer, *args, **options)
+
         torch.compile = self._recording(original)
+        Optimizer.__init__ = counting
         try:
             yield
         finally:
             torch.compile = original
+            Optimizer.__init__ = make_optimizer
             handle.remove()
 
     def _recording(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,11 +146,10 @@ class StepWatcher:
         return run
 
     def _may_stop(self) -> bool:
-        """At a repeated call: after a backward, or where nothing is trained."""
-        if self._backward_ran:
-            return True
-        trains = any(region.graph.has_backward for region in self._recorder.regions)
-        return not trains and not any(issubclass(type(each), Optimizer) for each in gc.get_objects())
+        """At a repeated call: after a backward, or where the script seems to train nothing."""
+        self._repeats += 1
+        trains = self._trains or any(region.graph.has_backward for region in self._recorder.regions)
+        return self._backward_ran or (not trains and self._repeats >= MOST_REPEATS_WITHOUT_TRAINING)
 
     def _watch_backward(self, outputs: Any) -> None:
         for output in outputs if isinstance(outputs, (list, tuple)) else (outputs,):

@@ -51,7 +51,7 @@ def script_trace(
                 f"{graph[each].kind} {graph[each].origin or each}" for graph in graphs for each in graph.mutated
             )
         ),
-        notes=("recorded from a script: what eager saves was not measured", *watcher.notes),
+        notes=("recorded from a script: what eager saves was not measured",),
     )
 
 
