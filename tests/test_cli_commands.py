@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from builders import layered, sample_trace, two_matmuls
 from typer.testing import CliRunner, Result
 
 from aotcli import __version__, api
 from aotcli.cli.main import app
 from aotcli.errors import AotcliError
 from aotcli.strategies import strategy_class, strategy_names
-from tests.builders import layered, sample_trace, two_matmuls
 
 # Those that plan a record by their name alone.
 RUNNABLE = [

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from builders import layered, sample_trace
 from typer.testing import CliRunner, Result
 
 from aotcli import api
 from aotcli.cli.main import app
 from aotcli.errors import AotcliError
-from tests.builders import layered, sample_trace
 
 
 @pytest.fixture

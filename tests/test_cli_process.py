@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from builders import layered, sample_trace
 
 from aotcli import api
-from tests.builders import layered, sample_trace
 
 ROOT = Path(__file__).parents[1]
 MLP = ROOT / "sample_models" / "mlp.py"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from builders import GraphBuilder, layered, random_graph
 
 from aotcli.analysis.layers import flat_rows, fold_saved, layer_pattern, module_label
 from aotcli.analysis.op_names import node_label, op_label, storage_maker
@@ -12,7 +13,6 @@ from aotcli.analysis.owners import assign_owners, with_owners
 from aotcli.ir.joint import JointGraph, NodeKind, Ref, Tag
 from aotcli.ir.partition import Category, Reason, SavedKind, SavedValue
 from aotcli.ir.tensor import TensorSpec
-from tests.builders import GraphBuilder, layered, random_graph
 
 
 def saved(graph: JointGraph, *names: str, rule: str = "cut", text: str = "cut: min bytes") -> list[SavedValue]:

@@ -6,6 +6,8 @@ import dataclasses
 import re
 
 import pytest
+from builders import GraphBuilder, layered, sample_trace, two_matmuls
+from golden_text import check_golden
 
 from aotcli import api
 from aotcli.errors import InputError, StrategyError
@@ -16,8 +18,6 @@ from aotcli.render.code import joint_code, render_code, value_text
 from aotcli.render.page import Page
 from aotcli.render.saved_table import RowOptions, cut_rows, natural, select_rows
 from aotcli.render.trace_text import render_trace_text, settings_text
-from tests.builders import GraphBuilder, layered, sample_trace, two_matmuls
-from tests.golden_text import check_golden
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 WIDTHS = (60, 80, 120, 200)
