@@ -205,6 +205,16 @@ class TestTerminal:
         assert "\x1b" not in self.run(folder, "partition", "net.aot.json", TERM="dumb")
 
 
+    def test_progress(self, folder: Path) -> None:
+        (folder / "brackets[x].py").write_text(
+            "import time, torch\ntime.sleep(1.5)\nmodel = torch.nn.Linear(4, 4)\ninputs = (torch.ones(2, 4),)\n"
+        )
+        text = self.run(folder, "trace", "brackets[x].py", "--no-cache")
+        assert "building brackets[x] on fake tensors" in text
+        assert "Joint graph" in text
+        assert "building" not in self.run(folder, "trace", "brackets[x].py", "--no-cache", "-q")
+
+
 class TestTorch:
     """What works without torch, and what is said where it is needed."""
 

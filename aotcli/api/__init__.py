@@ -226,6 +226,8 @@ def capture(workload: Workload, settings: CaptureSettings, progress: Progress | 
     """Capture a workload, every node with an owner where one can be told. Raises EnvironmentProblem without torch."""
     from aotcli.capture.environment import require_torch
 
+    if progress is not None:
+        progress("importing torch")
     require_torch()
     from aotcli.capture import trace as tracing
 

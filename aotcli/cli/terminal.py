@@ -70,6 +70,7 @@ def _spinner() -> Iterator[Callable[[str], None]]:
 
     from rich.console import Console
     from rich.status import Status
+    from rich.text import Text
 
     console = Console(stderr=True)
     status = Status("working", console=console)
@@ -86,7 +87,8 @@ def _spinner() -> Iterator[Callable[[str], None]]:
     timer.daemon = True
     timer.start()
     try:
-        yield status.update
+        # Text, because a name with brackets is no markup.
+        yield lambda message: status.update(Text(message))
     finally:
         timer.cancel()
         with lock:
