@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def _make_config(transformers: Any, spec: str, fields: dict[str, Any], overrides
             f"{spec}: transformers {transformers.__version__} has no model type {kind!r}",
             fix=f"did you mean {', '.join(f'hf:{each}' for each in near)}?" if near else "give a config.json",
         )
-    config_class = transformers.CONFIG_MAPPING[kind]
+    config_class = _lazily(spec, lambda: transformers.CONFIG_MAPPING[kind])
     given = {key: value for key, value in fields.items() if key not in ("model_type", "transformers_version")}
     defaults = _construct(config_class, spec, given)
     changed = overrides.fields(_known_fields(defaults))
@@ -169,19 +170,24 @@ def _set_if_there(config: Any, field: str, value: Any) -> None:
 
 
 def _import_class(transformers: Any, spec: str, name: str) -> Any:
-    """A model class: transformers imports its module now, and torchvision with those of images."""
     try:
-        return getattr(transformers, name)
+        return _lazily(spec, lambda: getattr(transformers, name))
     except AttributeError as error:
         raise WorkloadError(f"{spec}: transformers has no class {name!r}", why="named by `architectures`") from error
-    except (ImportError, RuntimeError):
+
+
+def _lazily(spec: str, get: Callable[[], Any]) -> Any:
+    """What `get` returns. transformers imports its parts when they are named, and torchvision with some of them."""
+    try:
+        return get()
+    except (ImportError, RuntimeError) as error:
         if importlib.util.find_spec("torchvision") is None:
-            raise
+            raise EnvironmentProblem(f"{spec}: transformers cannot be imported", why=str(error)) from error
     try:
         import_beside_torchvision("torchvision")
-        return getattr(transformers, name)
+        return get()
     except (ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(f"{spec}: {name} cannot be imported", why=str(error)) from error
+        raise EnvironmentProblem(f"{spec}: transformers cannot be imported", why=str(error)) from error
 
 
 def _make_model(transformers: Any, spec: str, model_class: Any, config: Any) -> Any:
