@@ -204,7 +204,6 @@ class TestTerminal:
         assert "\x1b" not in self.run(folder, "partition", "net.aot.json", "--color", "never")
         assert "\x1b" not in self.run(folder, "partition", "net.aot.json", TERM="dumb")
 
-
     def test_progress(self, folder: Path) -> None:
         (folder / "brackets[x].py").write_text(
             "import time, torch\ntime.sleep(1.5)\nmodel = torch.nn.Linear(4, 4)\ninputs = (torch.ones(2, 4),)\n"
