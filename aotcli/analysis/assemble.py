@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from aotcli.analysis.cost import count_flops
 from aotcli.analysis.cut import Halves, cut
 from aotcli.analysis.liveness import simulate
+from aotcli.analysis.lower_peak import ORDERS
 from aotcli.analysis.replay import state_nbytes
 from aotcli.ir.fingerprint import canonical_order
 from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind, Tag, arg_refs
@@ -60,10 +62,28 @@ def assemble(
         notes=decision.notes,
         keep_order=decision.keep_order,
         drop_dead_collectives=decision.drop_dead_collectives,
+        order=decision.order,
         random_state_bytes=sum(state_nbytes(node) for node in recomputed if Tag.RANDOM in node.tags),
     )
     verify_partition(graph, partition)
     return partition
+
+
+def with_best_order(graph: JointGraph, decision: Decision) -> Decision:
+    """`decision` with the order of the backward that has the lowest predicted peak; PyTorch's where none is lower.
+
+    Only at level aten, whose ops run one by one as they stand: Inductor schedules its kernels itself.
+    """
+    if graph.level != "aten" or not graph.has_backward:
+        return decision
+    peak = simulate(graph, cut(graph, decision)).peak_bytes
+    best = decision
+    for order in ORDERS:
+        candidate = replace(decision, order=order)
+        found = simulate(graph, cut(graph, candidate)).peak_bytes
+        if found < peak:
+            peak, best = found, candidate
+    return best
 
 
 def decision_of(partition: Partition) -> Decision:
@@ -76,6 +96,7 @@ def decision_of(partition: Partition) -> Decision:
         cut_value=partition.cut_value,
         keep_order=partition.keep_order,
         drop_dead_collectives=partition.drop_dead_collectives,
+        order=partition.order,
         notes=partition.notes,
     )
 

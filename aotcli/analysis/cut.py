@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aotcli.analysis.extraction import COPY, GETITEM, Extraction, is_backward_state
+from aotcli.analysis.lower_peak import reordered
 from aotcli.analysis.run_order import mimic_autograd, raise_getitems
 from aotcli.ir.joint import PRIMAL_KINDS, Arg, JointGraph, Node, NodeKind, Ref, Tag
 from aotcli.ir.partition import Decision
@@ -75,6 +76,8 @@ def cut(graph: JointGraph, decision: Decision) -> Halves:
     if not decision.keep_order:
         starts, copies = frozenset(extraction.tangents), extraction.named(COPY)
         backward = mimic_autograd(backward, extraction.inputs_of, starts, copies)
+    if decision.order:
+        backward = reordered(graph, decision.order, backward, extraction.inputs_of, frozenset(extraction.tangents))
     tensors = [graph.nodes[p] for p in saved.tensors]
     return Halves(
         _half(extraction, forward_inputs, forward, forward_outputs),

@@ -69,7 +69,8 @@ class Decision:
     dead-code removal dropped. `checkpoint` overrides the policies of nodes (forced saves). `bans` and `weights` are
     the heuristic's evidence, by node name; `cut_value` is the capacity of the minimum cut. `keep_order` leaves the
     backward in the order of tracing instead of moving recomputed nodes down to where they are needed;
-    `drop_dead_collectives` removes collectives that nothing reads: PyTorch's default partitioner does both.
+    `drop_dead_collectives` removes collectives that nothing reads: PyTorch's default partitioner does both. `order` is
+    the backward's order where it is not PyTorch's (one of aotcli/analysis/lower_peak.py).
     """
 
     saved: tuple[tuple[str, Reason], ...]
@@ -80,6 +81,7 @@ class Decision:
     cut_value: float | None = None
     keep_order: bool = False
     drop_dead_collectives: bool = False
+    order: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -92,7 +94,7 @@ class Partition:
     `saved_output_bytes` saved values that are also outputs of the forward. `random_state_bytes`, in none of these, are
     the generator states that random ops among `recomputed` save. FLOPs leave out ops without a formula, which
     `unknown_flops` names. `peak_bytes` is live bytes above parameters and inputs, from step start to backward end,
-    without op workspace: a lower bound. `keep_order` and `drop_dead_collectives` are the decision's.
+    without op workspace: a lower bound. `keep_order`, `drop_dead_collectives` and `order` are the decision's.
     """
 
     fingerprint: str
@@ -119,3 +121,4 @@ class Partition:
     keep_order: bool = False
     drop_dead_collectives: bool = False
     random_state_bytes: int = 0
+    order: str = ""

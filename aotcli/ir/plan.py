@@ -52,6 +52,7 @@ class PlanRegion:
     drop_dead_collectives: bool = False
     words: tuple[str, ...] = ()
     sequence: tuple[int, ...] = ()
+    order: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ def _region(graph: JointGraph, partition: Partition) -> PlanRegion:
         drop_dead_collectives=partition.drop_dead_collectives,
         words=tuple(words),
         sequence=tuple(words[text] for text in described),
+        order=partition.order,
     )
 
 
@@ -192,4 +194,5 @@ def decision_from_plan(graph: JointGraph, region: PlanRegion) -> Decision:
         replaced={names[old]: names[new] for old, new in region.replaced},
         keep_order=region.keep_order,
         drop_dead_collectives=region.drop_dead_collectives,
+        order=region.order,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from aotcli.analysis.assemble import assemble
+from aotcli.analysis.assemble import assemble, with_best_order
 from aotcli.analysis.cse import eliminate_common
 from aotcli.analysis.dce import eliminate_dead
 from aotcli.analysis.mincut_mutation import mutated_reads
@@ -46,7 +46,7 @@ class RecomputeAll(Strategy):
 
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
         decision = decide(graph, cse=self.cse, replay_random=self.replay_random)
-        return assemble(graph, decision, strategy=self.name, options=self.options)
+        return assemble(graph, with_best_order(graph, decision), strategy=self.name, options=self.options)
 
 
 def decide(
