@@ -192,9 +192,10 @@ class TestTerminal:
             if not chunk:
                 break
             chunks.append(chunk)
-        os.close(handle)
+        # Closed last: to a program that still writes, a terminal that goes away is a signal to end.
         _, status = os.waitpid(pid, 0)
-        assert os.waitstatus_to_exitcode(status) == 0, b"".join(chunks)
+        os.close(handle)
+        assert os.waitstatus_to_exitcode(status) == 0, (status, b"".join(chunks)[-2000:])
         return b"".join(chunks).decode()
 
     def test_color(self, folder: Path) -> None:
