@@ -21,7 +21,6 @@ from aotcli.ir.joint import Arg, Const, JointGraph, Mapping, Node, NodeKind, Ref
 from aotcli.ir.tensor import TensorSpec
 
 _Key = tuple[str, tuple[object, ...]]
-_Token = tuple[tuple[Arg, ...], tuple[tuple[str, Arg], ...]]
 
 _EFFECT_WORDS = frozenset({"set", "enter", "exit", "seed"})
 
@@ -32,33 +31,65 @@ def eliminate_common(graph: JointGraph) -> tuple[JointGraph, dict[str, str]]:
     The graph itself comes back where there are no duplicates.
     """
     kept_apart = _aliases_of_outputs(graph)
+    seen = _Seen()
     stands_for: dict[str, str] = {}
     nodes: list[Node] = []
-    first: dict[_Key, tuple[str, _Token, int]] = {}
-    inputs_of = graph.inputs_of
-    replaced_at = [False] * len(graph.nodes)
+    inputs: list[tuple[int, ...]] = []
+    place_of: list[int] = []  # in the new graph, of each old node or of what stands for it
+    merged = [False] * len(graph.nodes)
     region = 0
     for position, node in enumerate(graph.nodes):
         region += _mutates(node)
-        if any(map(replaced_at.__getitem__, inputs_of[position])):
-            node = _renamed(node, stands_for)
-        if node.kind is not NodeKind.OP or Tag.NO_CSE in node.tags or position in kept_apart:
+        old_inputs = graph.inputs_of[position]
+        read = tuple([place_of[source] for source in old_inputs])
+        if any(map(merged.__getitem__, old_inputs)):
+            node, read = _renamed(node, stands_for), tuple(dict.fromkeys(read))
+        place = len(nodes)
+        if node.kind is NodeKind.OP and Tag.NO_CSE not in node.tags and position not in kept_apart:
+            place = seen.first_like(node, read, region, place)
+        place_of.append(place)
+        if place < len(nodes):
+            merged[position] = True
+            stands_for[node.name] = nodes[place].name
+        else:
             nodes.append(node)
-            continue
-        key = _hash_key(node)
-        known = first.get(key)
-        token = (node.args, node.kwargs)
-        same = known is not None and known[1] == token
-        if known is not None and same and known[2] == region:
-            stands_for[node.name] = known[0]
-            replaced_at[position] = True
-            continue
-        nodes.append(node)
-        if known is None or same:  # where a mutation lies between, the later op stands for those that follow
-            first[key] = (node.name, token, region)
+            inputs.append(read)
     if not stands_for:
         return graph, stands_for
-    return dataclasses.replace(graph, nodes=tuple(nodes)), stands_for
+    return graph.with_nodes(tuple(nodes), tuple(inputs)), stands_for
+
+
+class _Seen:
+    """The ops met so far, each with its place in the new graph and the count of mutations before it.
+
+    The arguments of an op are looked at only once there is a second op with its target and inputs.
+    """
+
+    def __init__(self) -> None:
+        self._alone: dict[tuple[str, tuple[int, ...]], tuple[Node, int, int] | None] = {}
+        self._first: dict[_Key, tuple[Node, int, int]] = {}
+
+    def first_like(self, node: Node, read: tuple[int, ...], region: int, place: int) -> int:
+        """The place of the op that stands for `node`, or `place` where it stands for itself."""
+        group = (node.target, read)
+        if group not in self._alone:
+            self._alone[group] = (node, place, region)
+            return place
+        alone = self._alone[group]
+        if alone is not None:
+            self._first[_hash_key(alone[0])] = alone
+            self._alone[group] = None
+        key = _hash_key(node)
+        if key not in self._first:
+            self._first[key] = (node, place, region)
+            return place
+        first, first_place, first_region = self._first[key]
+        if first.args != node.args or first.kwargs != node.kwargs:
+            return place
+        if first_region == region:
+            return first_place
+        self._first[key] = (node, place, region)  # with a mutation between, this one stands for those that follow
+        return place
 
 
 def _renamed(node: Node, rename: dict[str, str]) -> Node:

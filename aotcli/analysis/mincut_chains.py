@@ -4,12 +4,12 @@ Used far apart: a value read both nearby and far down the forward, with somethin
 readers in one kernel; so the far readers are not recomputed. Long fusible chain: a run of fusible ops of more than a
 hundred positions is cut where it is one op wide, or a residual stream would be recomputed from its very start.
 
-Both walk the forward in its order with a heap of integers (positions in that order).
+Places are positions in the order of the forward.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from aotcli.analysis.mincut_problem import Problem, Rule
 
@@ -22,44 +22,35 @@ def ban_used_far_apart(problem: Problem, bans: _Bans, allowed: list[bool]) -> No
     """Add the bans of the first rule to `bans`, given the ones already there."""
     order, users_of = problem.roles.forward_order, problem.graph.users_of
     fusible = problem.fusion.fusible
+    broken_at = _first_unfusible(problem)
     for used in range(len(order)):
         users = [user for user in users_of[used] if order[user] >= 0] if order[used] >= 0 else ()
         if len(users) < 2:
             continue
-        candidates = [user for user in users if allowed[user] and bans[user] is None and fusible(used, user)]
-        if not candidates:
-            continue
-        farthest = max([order[user] for user in candidates])
-        if farthest == min([order[user] for user in users]):
-            continue
-        first = _first_unfusible(problem, users, farthest)
-        for user in candidates:
-            if order[user] > first and problem.applies(user, Rule.FAR_APART):
+        first = min([broken_at[user] for user in users])
+        for user in users:
+            far = order[user] > first and allowed[user] and bans[user] is None and fusible(used, user)
+            if far and problem.applies(user, Rule.FAR_APART):
                 bans[user] = Rule.FAR_APART
 
 
-def _first_unfusible(problem: Problem, users: list[int], limit: int) -> int:
-    """Place in the forward of the first node that an unfusible edge leads to from `users`; `limit` if none is before.
+def _first_unfusible(problem: Problem) -> list[int]:
+    """For each node the first place in the forward that an unfusible edge leads to, from the node or from what is
+    reached from it by fusible edges; beyond the end where there is none.
 
-    Heap entries are twice the place, plus one if the edge fuses: for one place the unfusible edge comes first.
+    torch searches anew from the readers of every value. The search meets places in order, so what it finds is a minimum
+    over all such paths, and that obeys a recurrence from each node to its readers.
     """
     order, users_of = problem.roles.forward_order, problem.graph.users_of
     fusible = problem.fusion.fusible
-    node_at = {2 * order[user] + 1: user for user in users if order[user] < limit}
-    heap = list(node_at)
-    heapify(heap)
-    while heap:
-        entry = heappop(heap)
-        if not entry & 1:
-            return entry >> 1
-        node = node_at[entry]
+    found = [len(order)] * len(order)
+    for node in range(len(order) - 1, -1, -1):
+        if order[node] < 0:
+            continue
         for user in users_of[node]:
-            if 0 <= order[user] < limit:
-                reached = 2 * order[user] + fusible(node, user)
-                if reached not in node_at:
-                    node_at[reached] = user
-                    heappush(heap, reached)
-    return limit
+            if order[user] >= 0:
+                found[node] = min(found[node], found[user] if fusible(node, user) else order[user])
+    return found
 
 
 def ban_long_chains(problem: Problem, bans: _Bans, allowed: list[bool]) -> None:

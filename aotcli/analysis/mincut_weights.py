@@ -32,8 +32,12 @@ def find_weights(problem: Problem) -> list[int | None]:
             else:
                 exponent = max(min(distance[position], _MAX_EXPONENT), 1)
                 weight = int(problem.sizes[position] * _FACTORS[exponent])
-                if not node.is_placeholder and all(fusible(position, user) for user in users_of[position]):
-                    weight *= 2
+                if not node.is_placeholder:
+                    for user in users_of[position]:
+                        if not fusible(position, user):
+                            break
+                    else:
+                        weight *= 2
         elif isinstance(value, SymbolSpec):
             weight = _FLOAT_WEIGHT if value.kind == "float" else 1
         elif isinstance(value, OpaqueSpec) and value.kind != "graph":

@@ -54,12 +54,13 @@ def classify(graph: JointGraph) -> Roles:
 
     Raises StrategyError where an output of the forward can only be computed from tangents.
     """
-    closure = _tangents_closure(graph)
+    pinned = [must_be_in_backward(node) for node in graph.nodes]
+    closure = _tangents_closure(graph, pinned)
     backward = list(closure)
     for out in graph.backward_outputs:
         if isinstance(out, Ref):
             backward[graph.index[out.name]] = True
-    forward = _required_forward(graph)
+    forward = _required_forward(graph, pinned)
     order: list[int] = []
     count = 0
     for required in forward:
@@ -75,26 +76,26 @@ def classify(graph: JointGraph) -> Roles:
     )
 
 
-def _tangents_closure(graph: JointGraph) -> list[bool]:
+def _tangents_closure(graph: JointGraph, pinned: list[bool]) -> list[bool]:
     users = graph.users_of
-    closure = [False] * len(graph.nodes)
-    for position, node in enumerate(graph.nodes):
-        if closure[position] or node.kind is NodeKind.TANGENT or must_be_in_backward(node):
-            closure[position] = True
+    closure = [node.kind is NodeKind.TANGENT or there for node, there in zip(graph.nodes, pinned, strict=True)]
+    for position in range(len(closure)):
+        if closure[position]:
             for user in users[position]:
                 closure[user] = True
     return closure
 
 
-def _required_forward(graph: JointGraph) -> list[bool]:
+def _required_forward(graph: JointGraph, pinned: list[bool]) -> list[bool]:
     inputs = graph.inputs_of
     valid = [False] * len(graph.nodes)
+    available = valid.__getitem__
     for position, node in enumerate(graph.nodes):
         kind = node.kind
         if kind is NodeKind.OP:
-            valid[position] = not must_be_in_backward(node) and all(valid[source] for source in inputs[position])
+            valid[position] = not pinned[position] and all(map(available, inputs[position]))
         else:
-            valid[position] = kind in FORWARD_INPUT_KINDS or (kind is NodeKind.ATTR and not must_be_in_backward(node))
+            valid[position] = kind in FORWARD_INPUT_KINDS or (kind is NodeKind.ATTR and not pinned[position])
     required = [False] * len(graph.nodes)
     for position in _forward_results(graph, valid):
         required[position] = True
@@ -154,6 +155,9 @@ def _distances(graph: JointGraph, forward: list[bool]) -> list[int]:
         if graph.nodes[position].kind is NodeKind.OUTPUT:
             distance[position] = NEVER
         elif forward[position]:
-            nearest = min((distance[user] for user in users[position]), default=NEVER)
-            distance[position] = min(nearest + 1, NEVER)
+            nearest = NEVER - 1
+            for user in users[position]:
+                if distance[user] < nearest:
+                    nearest = distance[user]
+            distance[position] = nearest + 1
     return distance

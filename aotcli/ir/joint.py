@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -213,6 +213,13 @@ class JointGraph:
 
     def __repr__(self) -> str:
         return f"<JointGraph {self.name}: {len(self.nodes)} nodes, level {self.level}>"
+
+    def with_nodes(self, nodes: tuple[Node, ...], inputs_of: tuple[tuple[int, ...], ...]) -> JointGraph:
+        """This graph with other nodes. A pass that renumbers nodes knows their inputs: finding them again would take
+        longer than the pass."""
+        graph = replace(self, nodes=nodes)
+        graph.__dict__["inputs_of"] = inputs_of
+        return graph
 
     @cached_property
     def index(self) -> dict[str, int]:
