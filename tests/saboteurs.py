@@ -147,3 +147,15 @@ def change_with_every_backward(gm: fx.GraphModule, joint_inputs: Any, **rest: An
     place = _tensor_outputs(backward)[-1]
     _replace_output(backward, place, lambda graph, value: graph.call_function(_ever_larger, (value,)))
     return forward, backward
+
+
+def _no_memory(value: torch.Tensor) -> torch.Tensor:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB")
+
+
+def run_out_of_memory(gm: fx.GraphModule, joint_inputs: Any, **rest: Any) -> Modules:
+    """The backward does not fit."""
+    forward, backward = default_partition(gm, joint_inputs, **rest)
+    place = _tensor_outputs(backward)[-1]
+    _replace_output(backward, place, lambda graph, value: graph.call_function(_no_memory, (value,)))
+    return forward, backward

@@ -19,7 +19,7 @@ from aotcli.capture.torch_private_validate import uncached
 from aotcli.capture.trace import capture, quiet
 from aotcli.capture.user_error import describe_error, root_cause
 from aotcli.capture.workload import BuiltWorkload, Workload, build
-from aotcli.errors import AotcliError
+from aotcli.errors import AotcliError, WorkloadError
 from aotcli.ir.outcome import CheckResult, Outcome, StrategyValidation, Validation
 from aotcli.ir.trace import CaptureSettings
 from aotcli.lowering.backend import Backend
@@ -38,7 +38,7 @@ from aotcli.validation import (
     weights,
 )
 from aotcli.validation.evidence import Evidence
-from aotcli.validation.memory import is_out_of_memory
+from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.observer import Observer
 from aotcli.validation.reference import Reference, make_reference
 from aotcli.validation.subject import StepRun, Subject, generators_restored
@@ -91,7 +91,7 @@ def validate(
     """
     settings = replace(settings, level=demands.level)
     progress(f"building {workload.name}")
-    built = build(workload, settings, fake=False)
+    built = _build(workload, settings)
     torch_private.reset_dynamo()
     try:
         with (
@@ -104,6 +104,18 @@ def validate(
             return _validate(workload, settings, built, strategies, demands, progress)
     finally:
         torch_private.reset_dynamo()
+
+
+def _build(workload: Workload, settings: CaptureSettings) -> BuiltWorkload:
+    """The real model. Raises EnvironmentProblem where it does not fit."""
+    try:
+        return build(workload, settings, fake=False)
+    except WorkloadError as error:
+        if is_out_of_memory(error):
+            raise out_of_memory(
+                f"building {workload.name} and running it in eager", error.__cause__ or error
+            ) from error
+        raise
 
 
 def _validate(

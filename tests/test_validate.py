@@ -1,0 +1,288 @@
+"""`validate` on the sample models under our strategies, where PyTorch is known to be wrong, and on bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, SAMPLES, SMALL
+
+from aotcli.cli.main import run
+from aotcli.ir.outcome import CheckResult, Outcome, StrategyValidation
+from aotcli.ir.trace import CaptureSettings
+
+torch = pytest.importorskip("torch")
+from torch import Tensor, nn  # noqa: E402
+
+from aotcli.api.validation import ValidationResult, validate  # noqa: E402
+from aotcli.errors import EnvironmentProblem, InputError, WorkloadError  # noqa: E402
+
+STRATEGIES = ("save-all", "mincut", "recompute-all")
+SABOTEURS = Path(__file__).parent / "saboteurs.py"
+
+
+def of_sample(sample: str, strategy: Any, **options: Any) -> ValidationResult:
+    settings = CaptureSettings(overrides=SMALL.get(sample, ()))
+    options = {"timing": False, "steps": 2, **options}
+    return validate(str(ROOT / "sample_models" / f"{sample}.py"), strategy=strategy, settings=settings, **options)
+
+
+def of_model(model: Any, inputs: Any, **options: Any) -> ValidationResult:
+    return validate(model, inputs, **{"timing": False, "steps": 1, **options})
+
+
+def row(strategy: StrategyValidation, check: str) -> CheckResult:
+    return next(each for each in strategy.checks if each.check == check)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_samples_pass_under_every_strategy_of_ours(sample: str) -> None:
+    # Many convolutions take long under a compiler: one strategy shows what there is to see.
+    result = of_sample(sample, "mincut" if sample == "resnet" else STRATEGIES)
+    assert result.exit_code == 0, result
+    for strategy in result.validation.strategies:
+        assert strategy.proven
+        for check in strategy.checks:
+            assert check.outcome is not Outcome.FAIL
+            if check.outcome is Outcome.SKIP:
+                assert check.reason
+
+
+def test_random_ops_give_eagers_gradients_bit_by_bit() -> None:
+    for strategy in of_sample("dropout", STRATEGIES).validation.strategies:
+        for check in ("outputs", "parameter gradients", "trained weights"):
+            assert "bitwise" in row(strategy, check).reason, (strategy.label, check)
+        assert row(strategy, "random state").outcome is Outcome.PASS
+
+
+def torch_redraws_masks() -> bool:
+    """Whether the installed PyTorch recomputes dropout with another mask under its own memory budget."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._dynamo.backends.debugging import boxed_nop
+    from torch._functorch import config
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    def gradient(function: Any) -> Tensor:
+        torch.manual_seed(0)
+        weight = torch.ones(64, 64, requires_grad=True)
+        torch.manual_seed(1)
+        function(torch.eye(64), weight).backward()
+        assert weight.grad is not None
+        return weight.grad
+
+    def step(x: Tensor, weight: Tensor) -> Tensor:
+        for _ in range(3):
+            x = torch.nn.functional.dropout((x @ weight).sin(), 0.5)
+        return x.sum()
+
+    torch._dynamo.reset()
+    backend = aot_autograd(
+        fw_compiler=boxed_nop, bw_compiler=boxed_nop, partition_fn=min_cut_rematerialization_partition
+    )
+    with config.patch(activation_memory_budget=0.5):
+        compiled = gradient(torch.compile(step, backend=backend))
+    torch._dynamo.reset()
+    return not torch.allclose(compiled, gradient(step))
+
+
+def test_pytorchs_redrawn_masks_are_found_and_ours_are_not_redrawn() -> None:
+    theirs, ours = of_sample("dropout", ("torch-mincut:budget=0.5", "mincut")).validation.strategies
+    assert ours.proven
+    expected = Outcome.FAIL if torch_redraws_masks() else Outcome.PASS
+    assert row(theirs, "parameter gradients").outcome is expected
+
+
+def torch_reads_what_has_changed() -> bool:
+    """Whether the installed PyTorch's min cut recomputes from a buffer after the step has changed it."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._dynamo.backends.debugging import boxed_nop
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    class Decaying(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(8))
+            self.register_buffer("scale", torch.full((8,), 3.0))
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = (x * self.weight) * (self.scale * 2)
+            self.scale.mul_(0.5)
+            return y
+
+    torch._dynamo.reset()
+    model = Decaying()
+    backend = aot_autograd(
+        fw_compiler=boxed_nop,
+        bw_compiler=boxed_nop,
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
+    )
+    torch.compile(model, backend=backend)(torch.ones(64, 8)).sum().backward()
+    torch._dynamo.reset()
+    assert model.weight.grad is not None
+    return not torch.allclose(model.weight.grad, torch.full((8,), 64 * 6.0))
+
+
+def test_pytorchs_stale_reads_are_found_and_ours_are_right() -> None:
+    theirs, ours = of_sample("input_mutation", ("torch-mincut", "mincut")).validation.strategies
+    assert ours.proven
+    assert row(ours, "buffers and inputs").outcome is Outcome.PASS
+    expected = Outcome.FAIL if torch_reads_what_has_changed() else Outcome.PASS
+    assert row(theirs, "parameter gradients").outcome is expected
+
+
+@pytest.mark.slow
+def test_inductor_draws_eagers_numbers_and_its_own() -> None:
+    result = of_sample("dropout", "mincut", backend="inductor", steps=1)
+    assert result.exit_code == 0, result
+    (strategy,) = result.validation.strategies
+    assert row(strategy, "own random numbers").outcome is Outcome.PASS
+    assert row(strategy, "peak as predicted").outcome is Outcome.INFO
+    assert "unfused estimate" in row(strategy, "peak as predicted").reason
+
+
+def test_a_step_without_a_gradient_says_so_and_checks_its_outputs() -> None:
+    result = of_sample("inference", "mincut")
+    assert result.exit_code == 0
+    assert any("no output needs a gradient" in note for note in result.validation.notes)
+    (strategy,) = result.validation.strategies
+    assert row(strategy, "outputs").outcome is Outcome.PASS
+    assert row(strategy, "saved storages").outcome is Outcome.SKIP
+
+
+class Noisy(nn.Module):
+    """Adds what no seed of torch's decides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return noisy(self.fc(x))
+
+
+@torch.library.custom_op("aotcli_tests::noisy", mutates_args=())
+def noisy(x: Tensor) -> Tensor:
+    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(torch.seed() % 1000))
+    return x * (1 + 1e-2 * noise)
+
+
+noisy.register_fake(torch.empty_like)
+noisy.register_autograd(lambda context, gradient: gradient)
+
+
+def test_a_model_that_is_not_deterministic_is_compared_within_its_spread() -> None:
+    result = of_model(Noisy(), (torch.randn(4, 8),), loss=Tensor.sum)
+    assert any("not deterministic" in note for note in result.validation.notes)
+    (strategy,) = result.validation.strategies
+    assert row(strategy, "parameter gradients").outcome is Outcome.PASS
+
+
+def test_outputs_that_alias_inputs() -> None:
+    def aliasing(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return (x * weight).sin(), x.view(-1), x
+
+    result = of_model(aliasing, (torch.randn(4, 8), torch.randn(8, requires_grad=True)))
+    assert result.exit_code == 0, result
+    assert row(result.validation.strategies[0], "outputs").outcome is Outcome.PASS
+
+
+def test_what_retain_graph_and_double_backward_do_is_said() -> None:
+    (strategy,) = of_sample("mlp", "mincut").validation.strategies
+    assert row(strategy, "second backward").outcome is Outcome.PASS
+    double = row(strategy, "double backward")
+    assert double.outcome is Outcome.INFO
+    assert "torch refuses it" in double.reason
+
+
+def test_out_of_memory_says_what_was_running_and_the_next_strategy_runs() -> None:
+    spoilt, ours = of_sample("mlp", (f"{SABOTEURS}:run_out_of_memory", "mincut")).validation.strategies
+    (only,) = spoilt.checks
+    assert only.outcome is Outcome.FAIL
+    assert only.reason == "out of memory while compiling and running the first step"
+    assert ours.proven
+
+
+class Raising(torch.autograd.Function):
+    """Fails in its backward with the error that it is given."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, error: Exception) -> Tensor:
+        context.error = error
+        return x.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Any:
+        raise context.error
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["forward", "backward"])
+@pytest.mark.parametrize(
+    ("error", "kind", "what"),
+    [
+        (ValueError("the shapes are wrong"), WorkloadError, "the model (raised when it was called|fails in eager)"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 EiB"), EnvironmentProblem, "out of memory"),
+    ],
+    ids=["error", "memory"],
+)
+def test_what_fails_in_eager_is_reported_as_such(error: Exception, kind: Any, what: str, early: bool) -> None:
+    def broken(x: Tensor) -> Tensor:
+        if early:
+            raise error
+        return Raising.apply(x, error)
+
+    with pytest.raises(kind, match=what) as caught:
+        of_model(broken, (torch.randn(2, requires_grad=True),))
+    assert str(error) in caught.value.why
+    assert "eager" in caught.value.what or early
+
+
+def test_cuda_is_refused_where_there_is_none() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device")
+    with pytest.raises(EnvironmentProblem, match="no CUDA device"):
+        of_model(nn.Linear(2, 2), (torch.randn(2),), settings=CaptureSettings(device="cuda"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "eager"}, "--backend eager"),
+        ({"steps": -1}, "--steps -1"),
+        ({"rng": "philox"}, "--rng philox"),
+        ({"rng": "graphsafe"}, "graphsafe is for CUDA"),
+        ({"max_slowdown": 0.0}, "--max-slowdown 0"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        of_model(nn.Linear(2, 2), (torch.randn(2),), **options)
+
+
+MLP = ("validate", "sample_models/mlp.py", "--no-time", "--steps", "1")
+
+
+def test_the_command_line_ends_with_the_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert run([*MLP, "--strategy", "mincut", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "aotcli.validation"
+    assert document["strategies"][0]["passed"] is True
+    assert run([*MLP, "--strategy", f"{SABOTEURS}:negate_gradients"]) == 1
+    assert "FAIL  parameter gradients" in capsys.readouterr().out
+
+
+def test_the_command_line_refuses_what_cannot_be_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert run([*MLP, "--level", "inductor"]) == 2
+    assert "--level inductor does not go with --backend aot_eager" in capsys.readouterr().err
+    record = tmp_path / "x.aot.json"
+    record.write_text("{}")
+    assert run(["validate", str(record)]) == 2
+    assert "nothing can be run from it" in capsys.readouterr().err
