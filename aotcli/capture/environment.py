@@ -1,4 +1,4 @@
-"""The software and devices at hand. Every capture starts by asking whether torch is there and of a supported version."""
+"""The software and devices at hand. Every capture first asks whether torch is there and of a supported version."""
 
 from __future__ import annotations
 
