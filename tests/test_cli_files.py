@@ -74,6 +74,11 @@ class TestFormats:
         plan = read_plan("plan.aot.json")
         assert plan.strategy == "save-all"
 
+    def test_a_plan_file_of_several_plans(self, record: Path) -> None:
+        error = failure(run("partition", record, "-s", "mincut", "-s", "save-all", "-o", "plan.aot.json"))
+        assert error.what == "a plan file holds one plan"
+        assert not Path("plan.aot.json").exists()
+
     def test_a_plan_file_is_no_record(self, record: Path) -> None:
         run("partition", record, "-o", "plan.aot.json")
         error = failure(run("show", "plan.aot.json"))

@@ -95,6 +95,19 @@ class TestTrace:
         assert text.lstrip().startswith("def backward_region0(")
         assert "net.py:" in text
 
+    def test_code_as_pytorch_would_cut_it(self) -> None:
+        ours = ok("trace", "net.py", "--graph", "backward", "--strategy", "mincut").stdout
+        theirs = ok("trace", "net.py", "--graph", "backward", "--strategy", "torch-mincut").stdout
+        assert theirs == ours
+
+    def test_what_can_be_refused_is_refused_before_the_capture(self) -> None:
+        Path("raises.py").write_text("1 / 0")
+        Path("mine.txt").write_text("mine")
+        assert "no graph" in failure("trace", "raises.py", "--graph", "middle").what
+        assert "no strategy" in failure("trace", "raises.py", "--graph", "forward", "-s", "nonsense").what
+        for command in ("trace", "partition"):
+            assert "was not written by aotcli" in failure(command, "raises.py", "-o", "mine.txt").what
+
     def test_progress_with_v(self) -> None:
         assert "capturing" in ok("trace", "net.py", "-v", "--no-cache").stderr
         assert ok("trace", "net.py", "--no-cache").stderr == ""
@@ -106,6 +119,7 @@ class TestTrace:
         )
         result = ok("trace", "--level", "aten", "--", "python", "train.py", "8")
         assert "Joint graph" in result.stdout
+        assert "Next:  aotcli trace -o step.aot.json -- python train.py 8" in result.stdout
         error = failure("trace", "net.py", "--", "python", "train.py")
         assert "both a model (net.py) and a script" in error.what
 

@@ -247,12 +247,7 @@ class TestTargets:
 
     @pytest.mark.parametrize(
         "given",
-        [
-            GivenCapture(level="aten"),
-            GivenCapture(overrides=("a=1",)),
-            GivenCapture(cache=False),
-            GivenCapture(train=True),
-        ],
+        [GivenCapture(level="aten"), GivenCapture(overrides=("a=1",)), GivenCapture(train=True)],
     )
     def test_a_record_takes_no_capture_options(self, given: GivenCapture) -> None:
         with pytest.raises(InputError, match="does not go with a record"):

@@ -44,6 +44,7 @@ __all__ = [
     "find_trace",
     "graph_code",
     "load",
+    "needs_model",
     "parse_strategy",
     "partition",
     "save",
@@ -150,8 +151,11 @@ def save(what: Trace | PartitionResult, path: str | PathLike[str], *, force: boo
 
     if isinstance(what, Trace):
         serial.write_trace(what, path, force=force)
+    elif len(what.plans) > 1:
+        names = ", ".join(plan.label for plan in what.plans)
+        raise InputError("a plan file holds one plan", why=f"there are several: {names}", fix="name one strategy")
     else:
-        serial.write_plan(what.trace, what.plans[0].partitions, path, force=force)
+        serial.write_plan(what.trace, what.plan.partitions, path, force=force)
 
 
 def load(path: str | PathLike[str]) -> Trace:
@@ -277,20 +281,28 @@ def cheaper_alternative(found: Trace, plan: Plan) -> Alternative | None:
 
 
 def graph_code(
-    found: Trace, graph: str, *, strategy: str = "mincut", options: Mapping[str, object] | None = None
+    model: Any, graph: str, *, strategy: str = "mincut", options: Mapping[str, object] | None = None, **capturing: Any
 ) -> list[GraphCode]:
     """The joint graph of each region as code, or its forward or backward as `strategy` would cut it.
 
-    Raises InputError for an unknown `graph`, StrategyError as `partition` does.
+    `model` and `capturing` are what `partition` takes. Raises InputError for an unknown `graph`, and what `partition`
+    raises.
     """
     from aotcli.render.code import half_code, joint_code
 
     if graph not in GRAPHS:
         raise InputError(f"there is no graph {graph!r}", fix=f"choose {', '.join(GRAPHS)}")
     if graph == "joint":
+        found = model if isinstance(model, Trace) else trace(model, **capturing)
         return [joint_code(region) for region in found.regions]
-    plans = partition(found, strategy=strategy, options=options, alternatives=False).plan.partitions
-    return [half_code(region, plan, graph) for region, plan in zip(found.regions, plans, strict=True)]
+    result = partition(model, strategy=strategy, options=options, alternatives=False, **capturing)
+    pairs = zip(result.trace.regions, result.plan.partitions, strict=True)
+    return [half_code(region, plan, graph) for region, plan in pairs]
+
+
+def needs_model(strategy: str) -> bool:
+    """Whether a strategy cannot plan a record. Raises StrategyError for an unknown one."""
+    return choose_strategies(strategy)[0].strategy.needs_live
 
 
 def _plan(found: Trace, chosen: ChosenStrategy, live: Sequence[Any]) -> Plan:

@@ -46,7 +46,7 @@ def write_output(path: Path, text: str, format_name: str, *, force: bool) -> Non
     Raises OutputError where `path` is somebody else's file or cannot be written; nothing is left half-written.
     """
     if not force:
-        _refuse_foreign(path)
+        refuse_foreign(path)
     try:
         write_atomically(path, (_MARKS[format_name] + text).encode("utf-8"))
     except OSError as error:
@@ -57,7 +57,8 @@ def write_output(path: Path, text: str, format_name: str, *, force: bool) -> Non
         ) from error
 
 
-def _refuse_foreign(path: Path) -> None:
+def refuse_foreign(path: Path) -> None:
+    """Raises OutputError where `path` is a folder, or a file that aotcli did not write."""
     if path.is_dir():
         raise OutputError(f"{path} is a folder", fix=f"give a file, such as -o {path / 'plan.md'}")
     if not path.is_file():

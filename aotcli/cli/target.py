@@ -124,7 +124,7 @@ def given_words(given: GivenCapture) -> list[str]:
 
 
 def _refuse_capture_options(record: str, given: GivenCapture) -> None:
-    words = given_words(given) + ([] if given.cache is None else ["--cache" if given.cache else "--no-cache"])
+    words = given_words(given)
     if words:
         raise InputError(
             f"{words[0]} does not go with a record",

@@ -110,7 +110,7 @@ def partition(
     RECORD is what `trace -o` wrote. Without either, the project's own model.
     """
     from aotcli import api
-    from aotcli.cli.output import choose_format, is_plan_file
+    from aotcli.cli.output import choose_format, is_plan_file, refuse_foreign
     from aotcli.cli.target import find_target
     from aotcli.cli.terminal import open_terminal
 
@@ -127,6 +127,8 @@ def partition(
         "force_match": force_match,
     }
     options = strategy_options(flags, opt or [])
+    if output_path is not None and not force:
+        refuse_foreign(output_path)  # before the model is captured, which takes its time
     target = find_target(model, given, terminal.note)
     names = strategy or list(target.config.strategies) or [DEFAULT_STRATEGY]
     with terminal.progress() as progress:

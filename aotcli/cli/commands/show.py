@@ -25,8 +25,13 @@ def show(
     import shlex
 
     from aotcli import api
-    from aotcli.cli.commands.trace import show_trace
+    from aotcli.cli.commands.trace import check_graph, show_code, show_summary
     from aotcli.cli.terminal import open_terminal
 
     terminal = open_terminal(color=output.color, quiet=output.quiet, verbose=output.verbose)
-    show_trace(api.load(record), terminal, graph=graph, strategy=strategy, words=shlex.quote(record))
+    check_graph(graph, strategy)
+    found = api.load(record)
+    if graph is None:
+        show_summary(found, terminal, (f"aotcli partition {shlex.quote(record)} --strategy mincut",))
+    else:
+        show_code(found, terminal, graph, strategy)

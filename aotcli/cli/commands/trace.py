@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,8 @@ from typer.core import TyperCommand
 from aotcli.cli.options import GivenCapture, OutputOptions, capture_options, output_options
 
 if TYPE_CHECKING:
+    from aotcli.api import FoundTrace
+    from aotcli.cli.target import Target
     from aotcli.cli.terminal import Terminal
     from aotcli.ir.trace import Trace
 
@@ -56,25 +60,38 @@ def trace(
 
     Without it, the project's own model. After --, your script runs until its first step has been recorded.
     """
+    from aotcli import api
+    from aotcli.cli.output import refuse_foreign
     from aotcli.cli.terminal import open_terminal
 
     terminal = open_terminal(color=output.color, quiet=output.quiet, verbose=output.verbose)
+    # What can be refused is refused before the model is captured, which takes its time.
+    needs_model = check_graph(graph, strategy)
+    if output_path is not None and not force:
+        refuse_foreign(output_path)
     script: tuple[str, ...] = ctx.meta.get(_SCRIPT, ())
     if script:
-        found, words, cached = _trace_script(model, script, given, terminal), "RECORD", False
+        target, found = None, api.FoundTrace(_trace_script(model, script, given, terminal))
+        steps = (
+            shlex.join(["aotcli", "trace", "-o", "step.aot.json", "--", *script]),
+            _partition_command("step.aot.json"),
+        )
     else:
-        found, words, cached = _trace_model(model, given, terminal)
+        target, found = _trace_model(model, given, terminal)
+        steps = (_partition_command(target.words),)
     if output_path is not None:
-        from aotcli import api
-
-        api.save(found, output_path, force=force)
+        api.save(found.trace, output_path, force=force)
         terminal.note(f"wrote {output_path}")
-        words = str(output_path)
-    show_trace(found, terminal, graph=graph, strategy=strategy, words=words, cached=cached)
+        steps = (_partition_command(shlex.quote(str(output_path))),)
+    if graph is None:
+        show_summary(found.trace, terminal, steps, cached=found.cached)
+    elif needs_model and target is not None:
+        show_code(target.spec, terminal, graph, strategy, settings=target.settings)
+    else:
+        show_code(found.trace, terminal, graph, strategy)
 
 
-def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> tuple[Trace, str, bool]:
-    """The trace, how a command line names it, and whether it is one of an earlier run."""
+def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> tuple[Target, FoundTrace]:
     from aotcli import api
     from aotcli.cli.target import find_target
     from aotcli.errors import InputError
@@ -90,7 +107,7 @@ def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> 
     from aotcli.cli.last_model import remember
 
     remember(target)
-    return found.trace, target.words, found.cached
+    return target, found
 
 
 def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCapture, terminal: Terminal) -> Trace:
@@ -115,19 +132,36 @@ def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCaptur
         return api.trace_script(script, settings=capture_settings(given), progress=progress)
 
 
-def show_trace(
-    found: Trace, terminal: Terminal, *, graph: str | None, strategy: str, words: str, cached: bool = False
-) -> None:
-    """Write the summary of a trace, or one of its graphs as code."""
-    if graph is not None:
-        from aotcli import api
-        from aotcli.render.code import render_code
+def check_graph(graph: str | None, strategy: str) -> bool:
+    """Whether --graph needs the live model for `strategy`. Raises InputError for a graph or strategy there is not."""
+    from aotcli import api
+    from aotcli.errors import InputError
 
-        codes = api.graph_code(found, graph, strategy=strategy)
-        terminal.result("\n".join(render_code(code, terminal.page) for code in codes))
-        return
+    if graph is None:
+        return False
+    if graph not in api.GRAPHS:
+        raise InputError(f"there is no graph {graph!r}", fix=f"choose {', '.join(api.GRAPHS)}")
+    return graph != "joint" and api.needs_model(strategy)
+
+
+def show_code(model: Trace | str, terminal: Terminal, graph: str, strategy: str, **capturing: Any) -> None:
+    """Write one of a model's graphs as code, region by region."""
+    from aotcli import api
+    from aotcli.render.code import render_code
+
+    with terminal.progress() as progress:
+        codes = api.graph_code(model, graph, strategy=strategy, progress=progress, **capturing)
+    terminal.result("\n".join(render_code(code, terminal.page) for code in codes))
+
+
+def show_summary(found: Trace, terminal: Terminal, steps: Sequence[str], *, cached: bool = False) -> None:
+    """Write the summary of a trace, and the commands that come next."""
     from aotcli.render.trace_text import render_trace_text
 
-    steps = () if terminal.quiet else (f"aotcli partition {words} --strategy mincut".replace("  ", " "),)
-    text = render_trace_text(found, terminal.page, next_steps=steps, verbose=terminal.verbose, cached=cached)
+    shown = () if terminal.quiet else steps
+    text = render_trace_text(found, terminal.page, next_steps=shown, verbose=terminal.verbose, cached=cached)
     terminal.result(text)
+
+
+def _partition_command(words: str) -> str:
+    return " ".join(word for word in ("aotcli partition", words, "--strategy mincut") if word)
