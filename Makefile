@@ -23,7 +23,7 @@ PYTEST_ARGS ?= -q
 .PHONY: help install demo test lint format bench readme clean
 
 help:  ## Print this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 install: $(DEV_STAMP)  ## Make .venv and install aotcli with all that its tests need
 
@@ -48,6 +48,12 @@ bench: $(DEV_STAMP)  ## Measure, and write benchmarks/RESULTS.md
 
 readme: $(DEV_STAMP)  ## Write what the README's commands print anew
 	$(BIN)/python tests/test_readme.py
+
+test-cuda: $(DEV_STAMP)  ## Run the tests that need a GPU; skipped where there is none
+	$(BIN)/python -m pytest -m cuda $(PYTEST_ARGS)
+
+bench-cuda: $(DEV_STAMP)  ## Measure on a GPU and print a record; skipped where there is none
+	@for each in benchmarks/cuda_*.py; do $(BIN)/python -m benchmarks.$$(basename $$each .py) || exit 1; done
 
 clean:  ## Remove .venv and what tools left
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -286,3 +286,18 @@ def test_the_command_line_refuses_what_cannot_be_run(
     record.write_text("{}")
     assert run(["validate", str(record)]) == 2
     assert "nothing can be run from it" in capsys.readouterr().err
+
+
+def test_graph_safe_steps_that_draw_are_compared_with_themselves() -> None:
+    from aotcli.capture.workload import load_workload
+    from aotcli.strategies import load_strategy
+    from aotcli.validation.run import Demands
+    from aotcli.validation.run import validate as run_checks
+
+    settings = CaptureSettings()
+    workload = load_workload(str(ROOT / "sample_models" / "dropout.py"), settings)
+    demands = Demands(rng="graphsafe", timing=False)
+    found = run_checks(workload, settings, [("mincut", load_strategy("mincut"))], demands, lambda message: None)
+    (strategy,) = found.strategies
+    assert row(strategy, "self-consistency").outcome is Outcome.PASS
+    assert not any(check.check == "outputs" for check in strategy.checks)

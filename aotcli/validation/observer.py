@@ -28,8 +28,9 @@ class ObservedRegion:
 class Observer(torch_private.custom_partitioner_base()):
     """Partitions as `Partitioner` does, and remembers. It has no key for caches: nothing may be taken from one."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy, rng: str = "eager") -> None:
         self.strategy = strategy
+        self.rng = rng
         self.regions: list[ObservedRegion] = []
 
     def __call__(
@@ -49,7 +50,7 @@ class Observer(torch_private.custom_partitioner_base()):
         # What is compiled may be changed on the way: the graph that is kept is a copy.
         kept = torch_private.copy_module(gm)
         live = live_region(kept, joint_inputs, num_fwd_outputs, static, level)
-        (forward, backward), partition = carry_out(self.strategy, live)
+        (forward, backward), partition = carry_out(self.strategy, live, rng=self.rng)
         self.regions.append(ObservedRegion(live, partition, forward, backward))
         return forward, backward
 

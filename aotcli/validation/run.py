@@ -34,6 +34,7 @@ from aotcli.validation import (
     random_state,
     saved,
     second_backward,
+    self_consistency,
     step_time,
     weights,
 )
@@ -46,13 +47,15 @@ from aotcli.validation.subject import StepRun, Subject, generators_restored
 Check = Callable[[Evidence], CheckResult | list[CheckResult]]
 
 # In this order: training goes on from the first step, and what comes after it does not look at its gradients.
-_CHECKS: tuple[tuple[str, Check], ...] = (
+_AGAINST_EAGER: tuple[tuple[str, Check], ...] = (
     (outputs.CHECK, outputs.check),
     (gradients.CHECK, gradients.check),
     (gradients.INPUT_CHECK, gradients.check_inputs),
     (mutations.CHECK, mutations.check),
     (random_state.CHECK, random_state.check),
     (weights.CHECK, weights.check),
+)
+_OF_ITSELF: tuple[tuple[str, Check], ...] = (
     (second_backward.CHECK, second_backward.check),
     (saved.CHECK, saved.check),
     (graphs.CHECK, graphs.check),
@@ -134,6 +137,8 @@ def _validate(
     validated = tuple(runner.validate(label, strategy) for label, strategy in strategies)
     if demands.backend == "inductor" and reference.eager.step.drew:
         notes = (*notes, "compiled with fallback_random: Inductor draws eager's random numbers")
+    if demands.rng == "graphsafe" and reference.eager.step.drew:
+        notes = (*notes, "graph-safe states draw other numbers than eager by design: compared with itself")
     return Validation(
         model=workload.name,
         spec=workload.spec,
@@ -180,7 +185,7 @@ class _Runner:
     def validate(self, label: str, strategy: Strategy) -> StrategyValidation:
         """All rows of one strategy."""
         self.progress(f"{label}: compiling and running the first step")
-        observer = Observer(strategy)
+        observer = Observer(strategy, self.demands.rng)
         try:
             subject = self._compiled(observer)
             step = subject.watched_step(self.settings.seed)
@@ -199,7 +204,7 @@ class _Runner:
             observed=tuple(observer.regions),
             shown=self.shown,
             first_step=self.first_step,
-            another=lambda: self._compiled(Observer(strategy)),
+            another=lambda: self._compiled(Observer(strategy, self.demands.rng)),
             rival=lambda: self._rival,
         )
         rows: list[CheckResult] = []
@@ -211,9 +216,11 @@ class _Runner:
         return StrategyValidation(label, tuple(rows), notes)
 
     def _checks(self) -> tuple[tuple[str, Check], ...]:
+        graphsafe = self.demands.rng == "graphsafe" and self.reference.eager.step.drew
+        compared = ((self_consistency.CHECK, self_consistency.check),) if graphsafe else _AGAINST_EAGER
         own = ((own_random.CHECK, own_random.check),) if self.demands.backend == "inductor" else ()
         timed = ((step_time.CHECK, step_time.check),) if self.demands.timing else ()
-        return (*_CHECKS, *own, *timed)
+        return (*compared, *_OF_ITSELF, *own, *timed)
 
     def _checked(self, name: str, check: Check, evidence: Evidence) -> list[CheckResult]:
         try:
@@ -230,7 +237,7 @@ class _Runner:
         """The first step of another copy: under another strategy, or with Inductor's own random numbers."""
         chosen = load_strategy(strategy) if isinstance(strategy, str) else strategy
         with uncached(eager_random=eager_random):
-            return self._compiled(Observer(chosen)).watched_step(self.settings.seed)
+            return self._compiled(Observer(chosen, self.demands.rng)).watched_step(self.settings.seed)
 
     @functools.cached_property
     def _rival(self) -> Subject:
