@@ -52,8 +52,8 @@ def cut_network(problem: Problem, bans: Bans, weights: list[int | None]) -> Save
     entry = _merged(range(0, 2 * count, 2), ties.source_in, ties.sink_in, source, sink)
     leave = _merged(range(1, 2 * count, 2), ties.source_out, ties.sink_out, source, sink)
     network = FlowNetwork(2 * count + 2)
-    between = _between(problem, ties)
-    for v in between:
+    candidates = _before_sink(problem, ties)
+    for v in candidates:
         network.add_arc(entry[v], leave[v], weights[v])
         if leave[v] != sink:
             for user in problem.graph.users_of[v]:
@@ -61,7 +61,7 @@ def cut_network(problem: Problem, bans: Bans, weights: list[int | None]) -> Save
                     network.add_arc(leave[v], entry[user], None)
     cut = minimum_cut(network, source, sink)
     side = cut.sink_side
-    return SavedCut([v for v in between if not side[entry[v]] and side[leave[v]]], cut.value)
+    return SavedCut([v for v in candidates if not side[entry[v]] and side[leave[v]]], cut.value)
 
 
 def _merged(points: range, to_source: list[bool], to_sink: list[bool], source: int, sink: int) -> list[int]:
@@ -96,16 +96,11 @@ def _ties(problem: Problem, bans: Bans, weights: list[int | None]) -> _Ties:
     return ties
 
 
-def _between(problem: Problem, ties: _Ties) -> list[int]:
-    """Nodes that lie on some path from source to sink; the others carry no flow and are never cut."""
-    graph = problem.graph
+def _before_sink(problem: Problem, ties: _Ties) -> list[int]:
+    """Nodes from which some path leads to the sink; the others carry no flow and are never cut."""
+    users_of = problem.graph.users_of
     crossable = _crossable(problem)
-    count = len(crossable)
-    reached, passing = [False] * count, [False] * count
-    for v in range(count):
-        reached[v] = ties.source_in[v] or any(map(passing.__getitem__, graph.inputs_of[v]))
-        passing[v] = reached[v] and crossable[v]
-    reaching = [False] * count
-    for v in range(count - 2, -1, -1):
-        reaching[v] = ties.sink_in[v] or ties.sink_out[v] or any(map(reaching.__getitem__, graph.users_of[v]))
-    return [v for v in range(count) if crossable[v] and reached[v] and reaching[v]]
+    reaching = [False] * len(crossable)
+    for v in range(len(crossable) - 2, -1, -1):
+        reaching[v] = ties.sink_in[v] or ties.sink_out[v] or any(map(reaching.__getitem__, users_of[v]))
+    return [v for v in range(len(crossable)) if crossable[v] and reaching[v]]
