@@ -107,7 +107,7 @@ def test_parts_of_a_tuple_are_saved_for_the_tuples_reason() -> None:
         ("aten.bmm.default", "matmul"),
         ("aten.convolution.default", "convolution"),
         ("higher_order.flex_attention", "attention"),
-        ("aten.cumsum.default", "not listed: cumsum"),
+        ("aten.cumsum.default", "not recomputable"),
     ],
 )
 def test_what_an_unlisted_op_is_called(target: str, text: str) -> None:

@@ -79,9 +79,8 @@ def _op_reason(problem: Problem, position: int, rule: Rule) -> Reason:
     family = _family(node)
     if family is not None:
         return Reason(rule.value, family)
-    if rule is Rule.RANDOM:
-        return Reason(rule.value, "random")
-    return Reason(rule.value, f"not listed: {_short(node)}" if rule is Rule.ALLOWLIST else _short(node))
+    unnamed = {Rule.RANDOM: "random", Rule.ALLOWLIST: "not recomputable", Rule.NON_BUILTIN: "custom op"}
+    return Reason(rule.value, unnamed.get(rule, _short(node)))
 
 
 def _family(node: Node) -> str | None:
