@@ -2,17 +2,20 @@
 
 Each op first allocates what it returns, then releases what was read for the last time: arguments are boxed, so a saved
 value dies at its last use in the backward. Views share the storage of what they look at. Parameters, buffers and inputs
-are not counted; what the step returns (forward outputs, gradients) stays to the end. Scratch memory inside an op is not
-known here, so the peak is a lower bound.
+are not counted; what the step returns (forward outputs, gradients) stays to the end. A random op that draws again in
+the backward keeps its state until then. Scratch memory inside ops is added where the caller knows it
+(aotcli/analysis/workspace.py); without it the peak is a lower bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from aotcli.analysis.cut import Half, Halves
-from aotcli.ir.joint import Arg, JointGraph, NodeKind, arg_refs
+from aotcli.analysis.replay import state_nbytes
+from aotcli.ir.joint import Arg, JointGraph, NodeKind, Tag, arg_refs
 from aotcli.ir.tensor import Value, tensor_leaves
 
 _Storages = Mapping[int, int]
@@ -45,9 +48,9 @@ class Timeline:
         return self.peak_at >= self.forward_steps
 
 
-def simulate(graph: JointGraph, halves: Halves) -> Timeline:
-    """Run both halves of `graph` on paper."""
-    heap = _Heap(halves.merged_storages)
+def simulate(graph: JointGraph, halves: Halves, scratch: Mapping[str, int] = MappingProxyType({})) -> Timeline:
+    """Run both halves of `graph` on paper. `scratch` is what ops allocate and free as they run, by name, in bytes."""
+    heap = _Heap(halves.merged_storages, scratch, _states(halves))
     inputs = {name: heap.place(graph[name].value, {}, counted=False) for name in halves.forward.inputs}
     values = heap.run(halves.forward, inputs)
     held_bytes, steps = heap.live_bytes, len(heap.names)
@@ -66,10 +69,15 @@ def simulate(graph: JointGraph, halves: Halves) -> Timeline:
 class _Heap:
     """Allocations with reference counts; a count falls to zero when nothing that still runs will read it."""
 
-    def __init__(self, merged_storages: Mapping[int, int]) -> None:
+    def __init__(
+        self, merged_storages: Mapping[int, int], scratch: Mapping[str, int], states: Mapping[str, int]
+    ) -> None:
         self.live_bytes = 0
         self.names: list[str] = []
         self.timeline: list[int] = []
+        self._scratch = scratch
+        self._states = dict(states)
+        self._saved_states: set[str] = set()
         self._merged = merged_storages
         self._nbytes: list[int] = []
         self._holders: list[int] = []
@@ -102,6 +110,16 @@ class _Heap:
             if self._holders[allocation] == 0:
                 self.live_bytes -= self._nbytes[allocation]
 
+    def _save_state(self, name: str) -> None:
+        """Keep the state of a replayed random op from its run in the forward to its run in the backward."""
+        if name not in self._states:
+            return
+        if name in self._saved_states:
+            self.live_bytes -= self._states[name]
+        else:
+            self._saved_states.add(name)
+            self.live_bytes += self._states[name]
+
     def run(self, half: Half, given: Mapping[str, _Storages]) -> dict[str, _Storages]:
         """Run one half; what it returns stays held. Gives the allocations of every value."""
         values = dict(given)
@@ -116,8 +134,9 @@ class _Heap:
                 sources.update(values[name])
             values[node.name] = self.place(node.value, sources)
             self.hold(values[node.name])
+            self._save_state(node.name)
             self.names.append(node.name)
-            self.timeline.append(self.live_bytes)
+            self.timeline.append(self.live_bytes + self._scratch.get(node.name, 0))
             for name in last.get(step, ()):
                 self.release(values[name])
         for name in _names(half.outputs):
@@ -125,6 +144,12 @@ class _Heap:
         for name in last.get(len(half.nodes), ()):
             self.release(values[name])
         return values
+
+
+def _states(halves: Halves) -> dict[str, int]:
+    """Bytes of the state of each random op that runs in both halves."""
+    forward = {node.name for node in halves.forward.nodes if Tag.RANDOM in node.tags}
+    return {node.name: state_nbytes(node) for node in halves.backward.nodes if node.name in forward}
 
 
 def _names(outputs: Iterable[Arg]) -> list[str]:
