@@ -165,6 +165,7 @@ def test_force_match_pairs_values_by_module(tmp_path: Path, captured: Any) -> No
     assert any(module and module.startswith("h.1") for module in modules)
     assert not any(module and module.startswith("h.2") for module in modules)
     assert any("saved values of the plan were found by module path" in note for note in found.notes)
+    assert {value.reason.rule for value in found.saved} >= {"read by backward"}
 
 
 def test_force_match_on_the_same_model_finds_everything_inside_the_compiler(

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.node import map_arg
 
 from aotcli.analysis.workspace import may_need_workspace, workspace_key
 from aotcli.capture import torch_private
@@ -72,7 +73,7 @@ def _workspace_of(node: fx.Node) -> int | None:
     """Bytes that one op needs beyond its result; None where it does not run."""
     target: Any = node.target
     with torch.no_grad():
-        args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), lambda each: _materialized(each.meta.get("val")))
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda each: _materialized(each.meta.get("val")))
         try:
             target(*args, **kwargs)  # the first run may set up what later ones find
             return _measured(lambda: target(*args, **kwargs), node)

@@ -17,7 +17,7 @@ from aotcli.analysis.owners import with_owners
 from aotcli.errors import StrategyError
 from aotcli.ir.fingerprint import canonical_order
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.partition import Decision, Partition
+from aotcli.ir.partition import Decision, Partition, Reason
 from aotcli.ir.plan import Plan, PlanRegion, decision_from_plan, describe_op, first_difference, module_ordinals
 from aotcli.ir.serial import read_plan
 from aotcli.ir.tensor import tensor_leaves
@@ -117,7 +117,9 @@ def _matched(graph: JointGraph, region: PlanRegion) -> Decision:
     wanted = [value for value in region.saved if value.kind == "tensor" and value.id < len(region.sequence)]
     ops = [region.words[region.sequence[each.id]].partition(" ")[0] for each in wanted]
     pairs = [here.get((each.module, op, each.ordinal)) for each, op in zip(wanted, ops, strict=True)]
-    keep = {name: value.reason for name, value in zip(pairs, wanted, strict=True) if name is not None}
+    keep = {
+        name: Reason(value.rule, value.reason) for name, value in zip(pairs, wanted, strict=True) if name is not None
+    }
     decision = decide(graph, keep=keep)
     missing = [value.name for value, name in zip(wanted, pairs, strict=True) if name is None]
     note = f"{len(keep)} of {len(wanted)} saved values of the plan were found by module path"
