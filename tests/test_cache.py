@@ -111,7 +111,11 @@ def entry() -> Path:
     return path
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(b"{}\n{}"), gzip.compress(b"[]\n"), None])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no gzip", gzip.compress(b"{}\n{}"), gzip.compress(b"[]\n"), None],
+    ids=["empty", "text", "two objects", "list", "none"],
+)
 def test_damaged_entries_are_none(content: bytes | None) -> None:
     cache.store_capture(workload(), SETTINGS, TRACE)
     whole = entry().read_bytes()

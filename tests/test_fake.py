@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from aotcli.capture.fake import FAKE_ABOVE_ELEMENTS, Converter, large_tensors_fake, tensors_of  # noqa: E402
-from aotcli.capture.torch_private import is_fake, new_fake_mode  # noqa: E402
+from aotcli.capture.torch_private_build import is_fake, new_fake_mode  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 

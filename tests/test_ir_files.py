@@ -129,7 +129,7 @@ def test_own_files_are_replaced(tmp_path):
 FOREIGN = [b"notes", b"{}", b'{"schema": "mine"}', gzip.compress(b"notes"), b"\x1f\x8bxx", b"x" * 999]
 
 
-@pytest.mark.parametrize("content", FOREIGN)
+@pytest.mark.parametrize("content", FOREIGN, ids=["text", "object", "other", "packed", "damaged", "long"])
 @pytest.mark.parametrize("name", ["x.aot.json", "x.aot.json.gz"])
 def test_other_peoples_files_are_not_replaced_without_force(tmp_path, content, name):
     target = tmp_path / name

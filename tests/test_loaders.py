@@ -382,7 +382,7 @@ def test_hf_types_get_the_class_they_are_trained_as(
 
 
 def torch_is_fake(tensor: Any) -> bool:
-    from aotcli.capture.torch_private import is_fake
+    from aotcli.capture.torch_private_build import is_fake
 
     return is_fake(tensor)
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private_build
 from aotcli.capture.define import bind_inputs
 from aotcli.capture.dynamic import mark_all_dynamic, mark_dynamic_shapes
 from aotcli.capture.fake import Converter, large_tensors_fake, tensors_of
@@ -31,7 +31,7 @@ _NEVER_FAKE_FAULTS = (ImportError, NameError, SyntaxError, AttributeError, Looku
 def build_workload(workload: Workload, settings: CaptureSettings, *, fake: bool) -> BuiltWorkload:
     """See `aotcli.capture.workload.build`."""
     _check_device(settings.device)
-    fake_mode = torch_private.new_fake_mode() if fake else None
+    fake_mode = torch_private_build.new_fake_mode() if fake else None
     with _seeded(settings.seed), _fake_faults(fake):
         with large_tensors_fake(fake_mode) if fake else nullcontext():
             definition = workload.define()

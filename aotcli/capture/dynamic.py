@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private_build
 from aotcli.errors import WorkloadError
 
 _FORM = 'give {"tokens": {0: Dim("batch"), 1: Dim("length")}}, or a tuple with one entry for each argument'
@@ -18,7 +18,7 @@ def mark_all_dynamic(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     for value in _leaves([*args, *kwargs.values()]):
         for dim, size in enumerate(value.shape):
             if size > 1:
-                torch_private.maybe_mark_dynamic(value, dim)
+                torch_private_build.maybe_mark_dynamic(value, dim)
 
 
 def mark_dynamic_shapes(shapes: Any, names: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -70,10 +70,10 @@ def _mark_dimension(value: Tensor, dim: int, spec: Any) -> None:
     if spec is None or isinstance(spec, int) or hint.endswith("STATIC"):
         return
     if hint.endswith("AUTO"):
-        torch_private.maybe_mark_dynamic(value, dim)
+        torch_private_build.maybe_mark_dynamic(value, dim)
         return
     lower, upper = (getattr(spec, bound, None) for bound in ("min", "max"))
-    torch_private.mark_dynamic(
+    torch_private_build.mark_dynamic(
         value, dim, lower=lower if isinstance(lower, int) and lower > 0 else None,
         upper=upper if isinstance(upper, int) and upper < 2**31 else None,
     )  # fmt: skip

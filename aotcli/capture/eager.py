@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private_build
+from aotcli.capture.torch_private import pytree
 from aotcli.capture.user_error import describe_error
 from aotcli.capture.workload import BuiltWorkload
 from aotcli.ir.trace import EagerSaved
@@ -39,7 +39,7 @@ class _Storages:
             self.nbytes[storage._cdata] = storage.nbytes()
 
 
-class _Results(torch_private.dispatch_mode()):
+class _Results(torch_private_build.dispatch_mode()):
     """A dispatch mode that remembers the storage of every op's results, without keeping any alive."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class _Results(torch_private.dispatch_mode()):
         for result in results if isinstance(results, (tuple, list)) else (results,):
             for part in _dense_parts(result):
                 storage = part.untyped_storage()
-                self._seen[storage._cdata] = (torch_private.weak_storage(storage), storage.nbytes())
+                self._seen[storage._cdata] = (torch_private_build.weak_storage(storage), storage.nbytes())
         return results
 
     def alive(self) -> dict[int, int]:

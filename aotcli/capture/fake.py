@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private_build
 
 FAKE_ABOVE_ELEMENTS = 16_384
 """Factory calls above this size give fake tensors; schedules, tables and masks that constructors read lie below."""
@@ -23,7 +23,7 @@ FAKE_ABOVE_ELEMENTS = 16_384
 _TensorMap = dict[int, tuple[Tensor, Tensor]]
 
 
-class LargeTensorsFake(torch_private.dispatch_mode()):
+class LargeTensorsFake(torch_private_build.dispatch_mode()):
     """A dispatch mode in which factory calls above `FAKE_ABOVE_ELEMENTS` elements give tensors of `fake_mode`."""
 
     def __init__(self, fake_mode: Any) -> None:
@@ -40,14 +40,14 @@ class LargeTensorsFake(torch_private.dispatch_mode()):
             if not isinstance(result, Tensor) or result.numel() <= FAKE_ABOVE_ELEMENTS:
                 result = func(*args, **kwargs)
         # nn.Module.to() swaps fake parameters, which weak references to them would forbid.
-        torch_private.forget_converted(self.fake_mode)
+        torch_private_build.forget_converted(self.fake_mode)
         return result
 
 
 @contextmanager
 def large_tensors_fake(fake_mode: Any) -> Iterator[None]:
     """The context in which the user's code builds the model and its inputs."""
-    with LargeTensorsFake(fake_mode), torch_private.sampling_skips_fake():
+    with LargeTensorsFake(fake_mode), torch_private_build.sampling_skips_fake():
         yield
 
 
@@ -85,7 +85,7 @@ class Converter:
 
     def _convert(self, tensor: Tensor) -> Tensor:
         twin = tensor
-        if self._fake_mode is not None and not torch_private.is_fake(tensor):
+        if self._fake_mode is not None and not torch_private_build.is_fake(tensor):
             twin = self._fake_mode.from_tensor(tensor)
         floating = twin.is_floating_point() or twin.is_complex()
         dtype = self._dtype if self._dtype is not None and floating else twin.dtype

@@ -15,7 +15,7 @@ from torch import fx
 from torch.utils import flop_counter
 
 from aotcli.capture.op_facts import packet_of
-from aotcli.capture.torch_private import size_hint
+from aotcli.capture.torch_private import HigherOrderOperator, OpOverload, size_hint
 
 _HEAVY = re.compile(
     r"(^|_)(mm|bmm|addmm|baddbmm|matmul|conv|convolution|attention|fft|linalg|lstm|gru|rnn|einsum)(_|$)"
@@ -50,8 +50,8 @@ class FlopCounter:
     def count(self, node: fx.Node) -> int | None:
         """FLOPs of a call_function node; None where they are unknown."""
         target = node.target
-        if not isinstance(target, torch._ops.OpOverload):
-            return None if isinstance(target, torch._ops.HigherOrderOperator) else 0
+        if not isinstance(target, OpOverload):
+            return None if isinstance(target, HigherOrderOperator) else 0
         packet = packet_of(target)
         formula = flop_counter.flop_registry.get(packet)
         if formula is None and packet not in _OWN:

@@ -18,7 +18,7 @@ from aotcli.ir.joint import Tag
 
 def packet_of(target: Any) -> Any:
     """The op without its overload, or the target itself."""
-    return target.overloadpacket if isinstance(target, torch._ops.OpOverload) else target
+    return target.overloadpacket if isinstance(target, torch_private.OpOverload) else target
 
 
 @functools.cache
@@ -36,7 +36,7 @@ def _op_sets() -> dict[Tag, frozenset[Any]]:
 
 @functools.cache
 def _pointwise(packet: Any) -> bool:
-    if not isinstance(packet, torch._ops.OpOverloadPacket):
+    if not isinstance(packet, torch_private.OpOverloadPacket):
         return False
     return any(torch.Tag.pointwise in getattr(packet, name).tags for name in packet.overloads())
 
@@ -46,7 +46,7 @@ def target_tags(target: Any) -> frozenset[Tag]:
     """Tags that follow from the op alone."""
     packet = packet_of(target)
     tags = {tag for tag, members in _op_sets().items() if packet in members}
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, torch_private.OpOverload):
         schema = target._schema
         if _pointwise(packet):
             tags.add(Tag.POINTWISE)
@@ -67,7 +67,7 @@ def target_tags(target: Any) -> frozenset[Tag]:
 
 def _dropout_is_off(node: fx.Node) -> bool:
     """Whether a seeded op draws nothing because its dropout_p is 0 (attention without dropout)."""
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, torch_private.OpOverload):
         return False
     names = [argument.name for argument in node.target._schema.arguments]
     if "dropout_p" not in names:

@@ -172,7 +172,7 @@ class _Reader:
     def _flops(self, node: fx.Node) -> int | None:
         if node.op != "call_function":
             return 0
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
+        if isinstance(node.target, torch_private.HigherOrderOperator):
             graphs = [self._nested.get(str(n.target)) for n in node.all_input_nodes if n.op == "get_attr"]
             inner = [each.flops for graph in graphs if graph is not None for each in graph.nodes]
             if graphs and None not in inner:
@@ -325,7 +325,7 @@ def _constant(value: Any) -> Const:
     for kind, name in _CONSTANT_KINDS:
         if isinstance(value, kind):
             return Const(name, str(value))
-    if isinstance(value, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) or callable(value):
+    if isinstance(value, (torch_private.OpOverload, torch_private.HigherOrderOperator)) or callable(value):
         return Const("op", target_text(value))
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return Const("symbol", str(value.node.expr))
@@ -337,9 +337,9 @@ def target_text(target: str | Callable[..., Any]) -> str:
     """An op's name in the field's spelling: ``aten.mm.default``, ``operator.getitem``, ``higher_order.cond``."""
     if isinstance(target, str):
         return target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, torch_private.OpOverload):
         return str(target)
-    if isinstance(target, torch._ops.HigherOrderOperator):
+    if isinstance(target, torch_private.HigherOrderOperator):
         return f"higher_order.{target.name()}"
     name = getattr(target, "__name__", type(target).__name__)
     if getattr(operator, name, None) is target:

@@ -13,6 +13,11 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
+
+OpOverload = torch._ops.OpOverload
+OpOverloadPacket = torch._ops.OpOverloadPacket
+HigherOrderOperator = torch._ops.HigherOrderOperator
 
 # --- op facts (read by snapshot.py) ---------------------------------------------------------------------------
 
@@ -315,9 +320,7 @@ def mutated_primals(gm: fx.GraphModule) -> list[fx.Node]:
 
 
 def _flat_outputs(gm: fx.GraphModule) -> list[Any]:
-    from torch.utils._pytree import arg_tree_leaves
-
-    return list(arg_tree_leaves(*(node.args for node in gm.graph.find_nodes(op="output"))))
+    return list(pytree.arg_tree_leaves(*(node.args for node in gm.graph.find_nodes(op="output"))))
 
 
 def stub_halves(gm: fx.GraphModule, num_forward_outputs: int) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -351,11 +354,9 @@ def stub_value(number: int) -> Any:
 
 
 def _output_descriptions(gm: fx.GraphModule, count: int) -> list[Any]:
-    from torch.utils._pytree import arg_tree_leaves
-
     output = next(iter(gm.graph.find_nodes(op="output")))
     found = output.meta.get("desc")
-    return [None] * count if found is None else list(arg_tree_leaves(found))
+    return [None] * count if found is None else list(pytree.arg_tree_leaves(found))
 
 
 def capture_failures() -> tuple[type[BaseException], ...]:
@@ -377,116 +378,3 @@ def capture_failures() -> tuple[type[BaseException], ...]:
         UnsupportedOperatorException,
         GuardOnDataDependentSymNode,
     )
-
-
-# --- fake tensors and building a workload (fake.py, build.py, eager.py) ---------------------------------------------
-
-
-def dispatch_mode() -> type:
-    """The base class of dispatch modes."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    return TorchDispatchMode
-
-
-def new_fake_mode() -> Any:
-    """A FakeTensorMode that accepts real tensors among fake ones."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    return FakeTensorMode(allow_non_fake_inputs=True)
-
-
-def is_fake(value: object) -> bool:
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    return isinstance(value, FakeTensor)
-
-
-def forget_converted(fake_mode: Any) -> None:
-    """Drop the mode's weak references to what it converted: a module cannot swap a parameter that has any."""
-    fake_mode.fake_tensor_converter.tensor_memo.clear()
-
-
-@contextlib.contextmanager
-def sampling_skips_fake() -> Iterator[None]:
-    """Let `torch.nn.init.trunc_normal_` leave fake tensors alone: it resamples until a test on the values holds."""
-    from torch.nn import init
-
-    original = init._no_grad_trunc_normal_
-
-    def skipping(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return tensor if is_fake(tensor) else original(tensor, *args, **kwargs)
-
-    init._no_grad_trunc_normal_ = skipping
-    try:
-        yield
-    finally:
-        init._no_grad_trunc_normal_ = original
-
-
-def weak_storage(storage: torch.UntypedStorage) -> Any:
-    """A reference that does not keep a storage alive; ``.expired()`` tells."""
-    from torch.multiprocessing.reductions import StorageWeakRef
-
-    return StorageWeakRef(storage)
-
-
-def data_dependent_errors() -> tuple[type[BaseException], ...]:
-    """What fake tensors raise where a result depends on data that they do not have."""
-    from torch._subclasses import fake_tensor
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
-    return (
-        fake_tensor.DataDependentOutputException,
-        fake_tensor.DynamicOutputShapeException,
-        fake_tensor.UnsupportedFakeTensorException,
-        GuardOnDataDependentSymNode,
-    )
-
-
-def mark_dynamic(tensor: torch.Tensor, dim: int, *, lower: int | None, upper: int | None) -> None:
-    """Demand that a dimension be traced as a symbol."""
-    import torch._dynamo
-
-    torch._dynamo.mark_dynamic(tensor, dim, min=lower, max=upper)
-
-
-def maybe_mark_dynamic(tensor: torch.Tensor, dim: int) -> None:
-    """Ask for a symbol; the model may still specialize the dimension."""
-    import torch._dynamo
-
-    torch._dynamo.maybe_mark_dynamic(tensor, dim)
-
-
-# --- running what was planned -----------------------------------------------------------------------------------
-
-
-def custom_partitioner_base() -> type:
-    """The class that Inductor wants a custom partitioner to have."""
-    from torch._inductor.custom_graph_pass import CustomPartitionerFn
-
-    return CustomPartitionerFn
-
-
-def compile_with_inductor(gm: fx.GraphModule, inputs: Sequence[Any], partitioner: Any) -> Any:
-    """Inductor, with another partitioner."""
-    from torch._inductor.compile_fx import compile_fx
-
-    return compile_fx(gm, inputs, config_patches={"custom_partitioner_fn": partitioner})
-
-
-def compile_with_aot_eager(gm: fx.GraphModule, inputs: Sequence[Any], partition_fn: PartitionFn) -> Any:
-    """What the backend aot_eager does, with another partitioner.
-
-    The generated code takes its arguments in one list that it empties, so that each is freed at its last use.
-    """
-    from torch._dynamo.backends.common import aot_autograd
-    from torch._dynamo.backends.debugging import boxed_nop
-
-    backend = aot_autograd(
-        fw_compiler=boxed_nop,
-        bw_compiler=boxed_nop,
-        partition_fn=partition_fn,
-        keep_inference_input_mutations=True,
-    )
-    return backend(gm, inputs)

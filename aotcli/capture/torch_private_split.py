@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -176,3 +176,37 @@ def thread_random_states(gm: fx.GraphModule, *, is_backward: bool) -> fx.GraphMo
     from torch._functorch.partitioners import thread_graphsafe_rng_from_hops
 
     return thread_graphsafe_rng_from_hops(gm, is_backward=is_backward)
+
+
+# --- running what was planned -----------------------------------------------------------------------------------
+
+
+def custom_partitioner_base() -> type:
+    """The class that Inductor wants a custom partitioner to have."""
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    return CustomPartitionerFn
+
+
+def compile_with_inductor(gm: fx.GraphModule, inputs: Sequence[Any], partitioner: Any) -> Any:
+    """Inductor, with another partitioner."""
+    from torch._inductor.compile_fx import compile_fx
+
+    return compile_fx(gm, inputs, config_patches={"custom_partitioner_fn": partitioner})
+
+
+def compile_with_aot_eager(gm: fx.GraphModule, inputs: Sequence[Any], partition_fn: PartitionFn) -> Any:
+    """What the backend aot_eager does, with another partitioner.
+
+    The generated code takes its arguments in one list that it empties, so that each is freed at its last use.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._dynamo.backends.debugging import boxed_nop
+
+    backend = aot_autograd(
+        fw_compiler=boxed_nop,
+        bw_compiler=boxed_nop,
+        partition_fn=partition_fn,
+        keep_inference_input_mutations=True,
+    )
+    return backend(gm, inputs)

@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from aotcli.capture import torch_private
 from aotcli.capture.eager import measure_eager
 from aotcli.capture.origins import Origins, path_of_source
 from aotcli.capture.recorder import LiveRegion, Recorder
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext
+from aotcli.capture.torch_private import pytree
 from aotcli.capture.workload import BuiltWorkload, Workload, build
 from aotcli.errors import AotcliError, CaptureError, WorkloadError
 from aotcli.ir.joint import NodeKind

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private_split
 from aotcli.errors import StrategyError
 from aotcli.lowering.partitioner import Partitioner
 from aotcli.strategies import load_strategy
@@ -37,8 +37,8 @@ class Backend:
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if self.base == "inductor":
-            return torch_private.compile_with_inductor(gm, inputs, self.partitioner)
-        return torch_private.compile_with_aot_eager(gm, inputs, self.partitioner)
+            return torch_private_split.compile_with_inductor(gm, inputs, self.partitioner)
+        return torch_private_split.compile_with_aot_eager(gm, inputs, self.partitioner)
 
 
 def compile_model(model: Any, *, strategy: str = "mincut", backend: str = "aot_eager", **options: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from torch import fx
 
 import aotcli
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private, torch_private_split
 from aotcli.capture.origins import Origins
 from aotcli.capture.recorder import LiveRegion
 from aotcli.capture.snapshot import SnapshotContext, snapshot_joint
@@ -32,7 +32,7 @@ Modules = tuple[fx.GraphModule, fx.GraphModule]
 
 
 @dataclass(frozen=True, init=False)
-class Partitioner(torch_private.custom_partitioner_base()):
+class Partitioner(torch_private_split.custom_partitioner_base()):
     """Partitions joint graphs by a strategy of aotcli.
 
         torch.compile(model, options={"custom_partitioner_fn": aotcli.Partitioner("mincut")})

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private, torch_private_split
 from aotcli.capture.recorder import LiveRegion
 from aotcli.ir.partition import Partition
 from aotcli.lowering.partitioner import carry_out, live_region
@@ -25,7 +25,7 @@ class ObservedRegion:
     backward: fx.GraphModule
 
 
-class Observer(torch_private.custom_partitioner_base()):
+class Observer(torch_private_split.custom_partitioner_base()):
     """Partitions as `Partitioner` does, and remembers. It has no key for caches: nothing may be taken from one."""
 
     def __init__(self, strategy: Strategy, rng: str = "eager") -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private_build
+from aotcli.capture.torch_private import pytree
 
 
-class DrawsNarrow(torch_private.dispatch_mode()):
+class DrawsNarrow(torch_private_build.dispatch_mode()):
     """Random ops on float64 tensors run in `dtype`, and what they give is widened again."""
 
     def __init__(self, dtype: torch.dtype) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
+from aotcli.capture.torch_private import pytree
 from aotcli.capture.torch_private_validate import HandedOver, handed_over
 from aotcli.capture.workload import BuiltWorkload
 from aotcli.errors import WorkloadError
