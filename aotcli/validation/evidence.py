@@ -25,6 +25,7 @@ class Evidence:
     label: str
     strategy: Strategy
     backend: str
+    rng: str
     seed: int
     steps: int
     max_slowdown: float | None

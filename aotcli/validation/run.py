@@ -195,6 +195,7 @@ class _Runner:
             label=label,
             strategy=strategy,
             backend=self.demands.backend,
+            rng=self.demands.rng,
             seed=self.settings.seed,
             steps=self.demands.steps,
             max_slowdown=self.demands.max_slowdown,

@@ -6,11 +6,12 @@ states that a replayed op needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from aotcli.ir.joint import JointGraph, Tag
+from aotcli.analysis.replay import state_nbytes
+from aotcli.ir.joint import Tag
 from aotcli.ir.outcome import CheckResult, Outcome, Unit
-from aotcli.ir.partition import Partition, SavedKind, SavedValue
+from aotcli.ir.partition import SavedKind, SavedValue
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec
 from aotcli.validation.evidence import Evidence
 from aotcli.validation.observer import ObservedRegion
@@ -33,8 +34,9 @@ def check(evidence: Evidence) -> CheckResult:
     odd: list[str] = []
     measured = planned = values = 0
     for region, found in zip(regions, held, strict=True):
-        odd += _differences(region, found)
-        planned += planned_bytes(region.partition.saved, found.tensors[_planned_tensors(region) :])
+        states = planned_states(evidence, region)
+        odd += _differences(region, found, states)
+        planned += sum(value.nbytes for value in region.partition.saved) + sum(states)
         measured += _held_bytes(found.tensors)
         values += len(found.tensors) + found.opaque + len(found.symints)
     if measured != planned:
@@ -46,35 +48,40 @@ def check(evidence: Evidence) -> CheckResult:
     return CheckResult(CHECK, Outcome.PASS, reason, float(measured), float(planned), Unit.BYTES)
 
 
-def planned_bytes(saved: Iterable[SavedValue], states: Iterable[HeldTensor]) -> int:
-    """Bytes by unique storage that a plan keeps: its saved values, whoever owns them, and the random states."""
-    return sum(value.nbytes for value in saved) + sum(state.storage_nbytes for state in states)
+def planned_states(evidence: Evidence, region: ObservedRegion) -> list[int]:
+    """Bytes of each random state that travels besides the plan's saved values.
+
+    One for each random op that a strategy of ours recomputes. A partition function that splits by itself plans none;
+    what its backward asks for by name is taken as meant.
+    """
+    graph, partition = region.live.graph, region.partition
+    random = [graph[name] for name in partition.recomputed if Tag.RANDOM in graph[name].tags]
+    if evidence.strategy.partition_function() is None:
+        return [state_nbytes(node) for node in random] if evidence.rng == "eager" else []
+    placeholders = region.backward.graph.find_nodes(op="placeholder")
+    handed = sum(str(node.name).startswith(_STATE_NAMES) for node in placeholders)
+    return [state_nbytes(node) for node in random[:handed]]
 
 
 def _held_bytes(tensors: Iterable[HeldTensor]) -> int:
     return sum({tensor.storage: tensor.storage_nbytes for tensor in tensors}.values())
 
 
-def _planned_tensors(region: ObservedRegion) -> int:
-    return sum(value.kind is SavedKind.TENSOR for value in region.partition.saved)
-
-
-def _differences(region: ObservedRegion, held: HeldRegion) -> list[str]:
+def _differences(region: ObservedRegion, held: HeldRegion, states: Sequence[int]) -> list[str]:
     """What one region kept against its plan; [] where they agree."""
     saved = region.partition.saved
     tensors = [value for value in saved if value.kind is SavedKind.TENSOR]
-    states = _states_expected(region)
     odd: list[str] = []
-    if len(held.tensors) != len(tensors) + states:
-        random = f" and {states} random states" if states else ""
+    if len(held.tensors) != len(tensors) + len(states):
+        random = f" and {len(states)} random states" if states else ""
         odd.append(f"{len(held.tensors)} tensors were kept; the plan has {len(tensors)}{random}")
     for value, found in zip(tensors, held.tensors, strict=False):
         expected = _layout(value.value)
         if expected != (found.dtype, found.shape):
             odd.append(f"{value.name}: {_text(found.dtype, found.shape)} was kept, planned {_text(*expected)}")
-    for state in held.tensors[len(tensors) :]:
-        if state.dtype != "uint8" and not odd:
-            odd.append(f"{_text(state.dtype, state.shape)} was kept beyond the plan")
+    for state, nbytes in zip(held.tensors[len(tensors) :], states, strict=False):
+        if (state.dtype, state.storage_nbytes) != ("uint8", nbytes):
+            odd.append(f"{_text(state.dtype, state.shape)} was kept for a random state of {nbytes:,} bytes")
     opaque = sum(value.kind is SavedKind.OPAQUE for value in saved)
     if held.opaque != opaque:
         odd.append(f"{held.opaque} opaque values were kept, planned {opaque}")
@@ -91,18 +98,6 @@ def _symint_differences(saved: Iterable[SavedValue], held: HeldRegion) -> list[s
         if hint is not None and int(hint) != int(found):
             odd.append(f"{value.name}: {found} was kept, planned {hint}")
     return odd
-
-
-def _states_expected(region: ObservedRegion) -> int:
-    """Random states that the plan needs besides its saved values."""
-    listed = _random_recomputed(region.live.graph, region.partition)
-    placeholders = region.backward.graph.find_nodes(op="placeholder")
-    handed = sum(str(node.name).startswith(_STATE_NAMES) for node in placeholders)
-    return min(handed, listed)
-
-
-def _random_recomputed(graph: JointGraph, partition: Partition) -> int:
-    return sum(Tag.RANDOM in graph[name].tags for name in partition.recomputed)
 
 
 def _layout(value: object) -> tuple[str, tuple[int, ...]]:
