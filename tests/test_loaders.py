@@ -333,6 +333,15 @@ def test_what_only_fake_tensors_cannot_do_is_told_apart(make: Build) -> None:
     assert not isinstance(caught.value, FakeBuildFailed)
 
 
+def test_what_does_not_fit_is_not_built_for_real(project: Path) -> None:
+    (project / "m.py").write_text(HEAD + "def model(): return nn.Linear(2 ** 26, 2 ** 20)\ninputs = torch.ones(1, 2 ** 26)")
+    workload = load_workload("m.py", CaptureSettings())
+    assert build(workload, CaptureSettings(), fake=True).model.weight.numel() == 2**46
+    with pytest.raises(WorkloadError, match="too large for real tensors") as caught:
+        build(workload, CaptureSettings(), fake=False)
+    assert "262144.0 GiB" in caught.value.why
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_device_that_is_not_there(make: Build) -> None:
     code = "model = nn.ReLU()\ninputs = torch.ones(2)"

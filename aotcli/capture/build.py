@@ -37,6 +37,8 @@ def build_workload(workload: Workload, settings: CaptureSettings, *, fake: bool)
             definition = workload.define()
         notes = list(definition.notes)
         settled = _settle(definition, settings, fake_mode, notes)
+        if fake and isinstance(settled.model, nn.Module):
+            workload.measured["state_bytes"] = _state_bytes(settled.model)
         names = bind_inputs(settled.model, settled.args, settled.kwargs)
         in_output = settled.loss_in_output
         if in_output is None:
@@ -78,6 +80,30 @@ def _check_device(device: str) -> None:
             why="PyTorch cannot trace CUDA tensors without one, not even fake ones",
             fix="leave --device off to trace on the cpu; ops that differ on CUDA are named in the output",
         )
+
+
+def _state_bytes(model: nn.Module) -> int:
+    return sum(each.numel() * each.dtype.itemsize for each in (*model.parameters(), *model.buffers()))
+
+
+def _check_memory(workload: Workload) -> None:
+    """Refuse to build for real what fake tensors showed not to fit: the system would kill the process."""
+    needed, free = workload.measured.get("state_bytes", 0), _free_memory()
+    if free is not None and needed > free:
+        raise WorkloadError(
+            f"{workload.name} is too large for real tensors",
+            why=f"its parameters take {needed / 2**30:.1f} GiB and {free / 2**30:.1f} GiB of memory are free",
+            fix="--tensors fake says why fake tensors do not work; a smaller configuration or --dtype bf16 may",
+        )
+
+
+def _free_memory() -> int | None:
+    """Bytes of memory that a process can still take; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _dtype(name: str | None, option: str) -> torch.dtype | None:

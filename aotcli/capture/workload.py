@@ -53,7 +53,8 @@ class Workload:
 
     `spec` is as given, with paths relative to `root`, the project's folder. `files` are those known without running
     the code (see `BuiltWorkload.files` for all). `define` runs the code; each call starts anew, so that one workload
-    can be built on fake and on real tensors. `loaded_at` is when it was named, in seconds since the epoch.
+    can be built on fake and on real tensors. `loaded_at` is when it was named, in seconds since the epoch. `measured`
+    keeps what a build on fake tensors found out: ``state_bytes`` of parameters and buffers.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Workload:
     define: Callable[[], Definition]
     files: tuple[Path, ...] = ()
     loaded_at: float = field(default_factory=time.time)
+    measured: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 DEFAULT_BATCH = 2
 DEFAULT_TOKENS = 512
 _AUDIO_SAMPLES = 16_000  # a second
+_AUDIO_FRAMES = 1_000  # ten seconds
 _TRANSCRIPT_TOKENS = 16
 
 
@@ -38,6 +39,7 @@ def make_hf_inputs(
     ``--set batch=8 --set seq=1024`` size the default ones.
     """
     longest = getattr(config.get_text_config(), "max_position_embeddings", None) or DEFAULT_TOKENS
+    longest = longest if longest > 0 else DEFAULT_TOKENS  # -1 stands for no limit
     sizes: dict[str, int] = {"batch": DEFAULT_BATCH}
     if main == "input_ids" or labels is Labels.TOKENS:
         sizes["seq"] = min(DEFAULT_TOKENS, longest)
@@ -62,11 +64,15 @@ def _default_inputs(main: str, config: Any, sizes: dict[str, int]) -> dict[str, 
     if main == "input_ids":
         return {main: torch.randint(_vocabulary(config), (batch, sizes["seq"]))}
     if main == "pixel_values":
-        height, width = _image_size(config)
-        return {main: torch.randn(batch, _field(config, "num_channels", 3), height, width)}
+        shape = (_field(config, "num_channels", 3), *_image_size(config))
+        frames = _field(config, "num_frames", None)
+        return {main: torch.randn(batch, *shape) if frames is None else torch.randn(batch, frames, *shape)}
     mel_bins = _field(config, "num_mel_bins", None)
     if main == "input_features" and mel_bins is not None:
         return {main: torch.randn(batch, mel_bins, 2 * _field(config, "max_source_positions", 1500))}
+    channels = _field(config, "input_feat_per_channel", None)
+    if main == "input_features" and channels is not None:
+        return {main: torch.randn(batch, _AUDIO_FRAMES, channels)}
     if main == "input_values":
         if mel_bins is not None:  # a spectrogram transformer
             return {main: torch.randn(batch, _field(config, "max_length", 1024), mel_bins)}
