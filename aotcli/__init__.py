@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from aotcli.api import partition as partition
     from aotcli.api import save as save
     from aotcli.api import trace as trace
+    from aotcli.api import validate as validate
     from aotcli.lowering.partitioner import Partitioner as Partitioner
 
 __version__ = "0.1.0"
-__all__ = ["Partitioner", "__version__", "compile", "load", "partition", "save", "trace"]
+__all__ = ["Partitioner", "__version__", "compile", "load", "partition", "save", "trace", "validate"]
 
-_FROM_API = frozenset({"compile", "load", "partition", "save", "trace"})
+_FROM_API = frozenset({"compile", "load", "partition", "save", "trace", "validate"})
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
 from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
 from aotcli.api.result import PartitionResult
+from aotcli.api.validation import ValidationResult, validate
 from aotcli.errors import InputError, StrategyError
 from aotcli.ir.trace import CaptureSettings, Trace
 
@@ -36,6 +37,7 @@ __all__ = [
     "ChosenStrategy",
     "FoundTrace",
     "PartitionResult",
+    "ValidationResult",
     "capture",
     "cheaper_alternative",
     "choose_strategies",
@@ -51,6 +53,7 @@ __all__ = [
     "strategies",
     "trace",
     "trace_script",
+    "validate",
 ]
 
 Progress = Callable[[str], None]
