@@ -334,7 +334,8 @@ def test_what_only_fake_tensors_cannot_do_is_told_apart(make: Build) -> None:
 
 
 def test_what_does_not_fit_is_not_built_for_real(project: Path) -> None:
-    (project / "m.py").write_text(HEAD + "def model(): return nn.Linear(2 ** 26, 2 ** 20)\ninputs = torch.ones(1, 2 ** 26)")
+    code = "def model(): return nn.Linear(2 ** 26, 2 ** 20)\ninputs = torch.ones(1, 2 ** 26)"
+    (project / "m.py").write_text(HEAD + code)
     workload = load_workload("m.py", CaptureSettings())
     assert build(workload, CaptureSettings(), fake=True).model.weight.numel() == 2**46
     with pytest.raises(WorkloadError, match="too large for real tensors") as caught:

@@ -31,6 +31,8 @@ _NEVER_FAKE_FAULTS = (ImportError, NameError, SyntaxError, AttributeError, Looku
 def build_workload(workload: Workload, settings: CaptureSettings, *, fake: bool) -> BuiltWorkload:
     """See `aotcli.capture.workload.build`."""
     _check_device(settings.device)
+    if not fake:
+        _check_memory(workload)
     fake_mode = torch_private_build.new_fake_mode() if fake else None
     with _seeded(settings.seed), _fake_faults(fake):
         with large_tensors_fake(fake_mode) if fake else nullcontext():
