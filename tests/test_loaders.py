@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -219,6 +220,19 @@ def test_a_file_of_a_package_may_import_relatively(project: Path) -> None:
     assert run(build(load_workload("pack/net.py", CaptureSettings()), CaptureSettings(), fake=True)).shape == (2, 3)
     by_module = load_workload("pack.net:model", CaptureSettings())
     assert run(build(by_module, CaptureSettings(), fake=True)).shape == (2, 3)
+
+
+def test_a_module_that_the_process_uses_already_is_left_alone(project: Path) -> None:
+    (project / "used").mkdir()
+    (project / "used" / "__init__.py").touch()
+    (project / "used" / "net.py").write_text(HEAD + "model = nn.Linear(4, 3)\ninputs = torch.ones(2, 4)")
+    sys.path.insert(0, str(project))
+    module = importlib.import_module("used.net")
+    for spec in ("used/net.py", "used.net:model"):
+        built = build(load_workload(spec, CaptureSettings()), CaptureSettings(), fake=True)
+        assert torch_is_fake(built.model.weight)
+        assert not torch_is_fake(module.model.weight)
+        assert not torch_is_fake(module.inputs)
 
 
 def test_a_second_build_runs_the_code_anew(project: Path) -> None:

@@ -35,8 +35,8 @@ def file_workload(path: Path, name: str, settings: CaptureSettings) -> Workload:
         from aotcli.capture.define import define_from_namespace
 
         with fresh_imports():
-            namespace = _run_file(file, root)
-            return define_from_namespace(namespace, name, relative_to_root(file, root), root, settings)
+            namespace, owned = _run_file(file, root)
+            return define_from_namespace(namespace, name, relative_to_root(file, root), root, settings, owned=owned)
 
     title = file.stem if not name else f"{file.stem}-{name.replace('.', '-')}"
     return Workload(title, spec, root, define, (file,))
@@ -76,16 +76,22 @@ def fresh_imports() -> Iterator[None]:
 _IMPORTED: set[str] = set()
 
 
-def _run_file(file: Path, root: Path) -> dict[str, Any]:
-    """The names that a model file defines; its folder (or its package's) is where its imports are looked up first."""
+def _run_file(file: Path, root: Path) -> tuple[dict[str, Any], bool]:
+    """The names that a model file defines, and whether they were made now, so that nothing else uses them.
+
+    Its folder (or its package's) is where its imports are looked up first.
+    """
     folder, module_name = _module_of(file)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     shown = relative_to_root(file, root)
     try:
         if "." in module_name:
-            return vars(importlib.import_module(module_name))
-        return vars(_execute(file, module_name))
+            known = module_name in sys.modules
+            module = importlib.import_module(module_name)
+            if _is_module_of(module, file):
+                return vars(module), not known
+        return vars(_execute(file, module_name)), True
     except KeyboardInterrupt:
         raise
     except SystemExit as error:
@@ -107,10 +113,14 @@ def _module_of(file: Path) -> tuple[Path, str]:
     return folder, ".".join(parts)
 
 
+def _is_module_of(module: ModuleType, file: Path) -> bool:
+    return os.path.realpath(module.__file__ or "") == str(file)
+
+
 def _execute(file: Path, name: str) -> ModuleType:
     """Run a file as a module. It gets a name of its own where another module has its stem (``random.py``)."""
     present = sys.modules.get(name)
-    if present is not None and os.path.realpath(getattr(present, "__file__", None) or "") != str(file):
+    if present is not None and not _is_module_of(present, file):
         name = f"{name}_model_file"
     loader = SourceFileLoader(name, str(file))
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)
