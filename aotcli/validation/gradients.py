@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotcli.ir.outcome import CheckResult, Outcome
+from aotcli.validation.attribution import attributed
 from aotcli.validation.closeness import compare
 from aotcli.validation.evidence import Evidence
 
@@ -25,4 +26,4 @@ def _check(evidence: Evidence, check: str, part: str, nothing: str) -> CheckResu
     found = evidence.step.gradients if part == "gradients" else evidence.step.input_gradients
     if not expected.eager and not found:
         return CheckResult(check, Outcome.SKIP, nothing)
-    return compare(check, found, expected, "tensor")
+    return attributed(evidence, compare(check, found, expected, "tensor"), part)

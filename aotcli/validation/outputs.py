@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotcli.ir.outcome import CheckResult, Outcome
+from aotcli.validation.attribution import attributed
 from aotcli.validation.closeness import compare
 from aotcli.validation.evidence import Evidence
 
@@ -22,4 +23,5 @@ def check(evidence: Evidence) -> CheckResult:
             for output, owner in odd
         )
         return CheckResult(CHECK, Outcome.FAIL, details[0], details=details)
-    return compare(CHECK, compiled.outputs, evidence.reference.expected("outputs"), "tensor")
+    result = compare(CHECK, compiled.outputs, evidence.reference.expected("outputs"), "tensor")
+    return attributed(evidence, result, "outputs")
