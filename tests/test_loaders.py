@@ -269,6 +269,47 @@ def test_a_model_object_is_not_changed(fake: bool) -> None:
     assert model[0].weight.dtype == torch.float32
 
 
+model_of_the_notebook = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+weight_of_the_notebook = torch.ones(4, requires_grad=True)
+
+
+def inner(x: Any) -> Any:
+    return model_of_the_notebook(x)
+
+
+@pytest.mark.parametrize("fake", [True, False])
+def test_a_function_reads_copies_of_its_globals_and_closure(fake: bool) -> None:
+    from aotcli.capture.eager import measure_eager
+
+    target = torch.ones(2, 4)
+
+    def step(x: Any) -> Any:
+        return ((inner(x) * weight_of_the_notebook - target) * model_of_the_notebook[0].bias).sum()
+
+    before = {key: value.clone() for key, value in model_of_the_notebook.state_dict().items()}
+    built = build(object_workload(step, torch.ones(2, 4)), CaptureSettings(), fake=fake)
+    assert (built.step.model.__name__, torch_is_fake(run(built))) == ("step", fake)
+    saved, notes = measure_eager(built)
+    assert saved is not None, notes
+    # The linear's result, the batch's mean and deviation, the norm's result, and the difference: 8 + 4 + 4 + 8 + 8.
+    assert saved.saved_bytes == (8 + 4 + 4 + 8 + 8) * 4
+    assert all(torch.equal(value, before[key]) for key, value in model_of_the_notebook.state_dict().items())
+    assert not torch_is_fake(weight_of_the_notebook)
+    assert not torch_is_fake(target)
+
+
+def test_such_a_function_is_captured_on_fake_tensors() -> None:
+    from aotcli.capture.trace import capture
+
+    def step(x: Any) -> Any:
+        return inner(x).sum()
+
+    before = {key: value.clone() for key, value in model_of_the_notebook.state_dict().items()}
+    trace = capture(object_workload(step, torch.ones(2, 4)), CaptureSettings(level="aten")).trace
+    assert (trace.tensors, len(trace.regions)) == ("fake", 1)
+    assert all(torch.equal(value, before[key]) for key, value in model_of_the_notebook.state_dict().items())
+
+
 # Errors.
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from aotcli.capture import torch_private_build
+from aotcli.capture.copy_function import FunctionCopier
 from aotcli.capture.define import bind_inputs
 from aotcli.capture.dynamic import mark_all_dynamic, mark_dynamic_shapes
 from aotcli.capture.fake import Converter, large_tensors_fake, tensors_of
@@ -137,34 +138,33 @@ def _fake_faults(fake: bool) -> Iterator[None]:
 def _settle(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, notes: list[str]) -> Definition:
     """The definition with mode, dtype and device applied, on fake tensors where there is a mode for them."""
     converter = Converter(fake_mode, dtype=_dtype(settings.dtype, "--dtype"), device=settings.device)
-    model = definition.model
-    if not definition.owned and isinstance(model, nn.Module):
-        model = _copy(model, converter, fake_mode, notes)
-    elif definition.owned:
-        for part in (model, definition.loss):
+    if definition.owned:
+        for part in (definition.model, definition.loss):
             if isinstance(part, nn.Module):
                 converter.module(part)
             elif part is not None:
                 converter.function(part)
-    if definition.namespace is not None:
-        definition.namespace.update(converter.namespace(definition.namespace))
-    if isinstance(model, nn.Module) and settings.train is not None:
-        model.train(settings.train)
-    return replace(
-        definition, model=model, args=converter.tree(definition.args), kwargs=converter.tree(definition.kwargs)
-    )
+        if definition.namespace is not None:
+            definition.namespace.update(converter.namespace(definition.namespace))
+    else:
+        definition = _copy(definition, converter, fake_mode, notes)
+    if isinstance(definition.model, nn.Module) and settings.train is not None:
+        definition.model.train(settings.train)
+    return replace(definition, args=converter.tree(definition.args), kwargs=converter.tree(definition.kwargs))
 
 
-def _copy(model: nn.Module, converter: Converter, fake_mode: Any | None, notes: list[str]) -> nn.Module:
-    """A copy of a model that is not ours to change."""
+def _copy(definition: Definition, converter: Converter, fake_mode: Any | None, notes: list[str]) -> Definition:
+    """The definition on copies of what is not ours to change."""
+    copier = FunctionCopier(converter)
     try:
-        return converter.copy_of(model)
+        model = copier.copy(definition.model)
+        loss = copier.copy(definition.loss)
     except (RuntimeError, TypeError, NotImplementedError) as error:
         if fake_mode is not None:
-            raise WorkloadError(f"{type(model).__name__} cannot be copied", why=str(error)) from error
+            raise WorkloadError("the model cannot be copied", why=str(error)) from error
         notes.append(f"the model could not be copied ({error}): its own buffers are updated")
-        converter.module(model)
-        return model
+        return definition
+    return replace(definition, model=model, loss=loss, namespace=copier.replaced)
 
 
 def _probe(definition: Definition, settings: CaptureSettings, fake_mode: Any | None, root: Path) -> Any:

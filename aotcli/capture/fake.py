@@ -73,6 +73,7 @@ class Converter:
         self._dtype = dtype
         self._device = torch.device(device)
         self._done: _TensorMap = {}
+        self._copies: dict[int, tuple[nn.Module, nn.Module]] = {}
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """The converted twin of a tensor: the tensor itself where nothing has to change."""
@@ -120,11 +121,14 @@ class Converter:
                 if buffer is not None:
                     module._buffers[name] = self.tensor(buffer)
             for name, value in list(vars(module).items()):
-                if name not in ("_parameters", "_buffers", "_modules") and _holds_tensor(value):
+                if name not in ("_parameters", "_buffers", "_modules") and holds_tensor(value):
                     vars(module)[name] = self.tree(value)
 
     def copy_of(self, model: nn.Module) -> nn.Module:
         """A converted copy of a module, which stays as it is; data is not copied where it becomes fake."""
+        known = self._copies.get(id(model))
+        if known is not None:
+            return known[1]
         memo: dict[int, Any] = {}
         for module in model.modules() if self._fake_mode is not None else ():
             held = [*module._parameters.values(), *module._buffers.values(), *_flat(list(vars(module).values()))]
@@ -133,6 +137,7 @@ class Converter:
                     memo[id(tensor)] = self.tensor(tensor)
         twin = copy.deepcopy(model, memo)
         self.module(twin)
+        self._copies[id(model)] = (model, twin)
         return twin
 
     def function(self, function: Any) -> None:
@@ -143,7 +148,7 @@ class Converter:
         for cell in getattr(function, "__closure__", None) or ():
             if isinstance(cell.cell_contents, nn.Module):
                 self.module(cell.cell_contents)
-            elif _holds_tensor(cell.cell_contents):
+            elif holds_tensor(cell.cell_contents):
                 cell.cell_contents = self.tree(cell.cell_contents)
 
     def namespace(self, names: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +157,7 @@ class Converter:
         for name, value in names.items():
             if isinstance(value, nn.Module):
                 self.module(value)
-            elif not name.startswith("__") and _holds_tensor(value):
+            elif not name.startswith("__") and holds_tensor(value):
                 changed[name] = self.tree(value)
         return changed
 
@@ -161,7 +166,8 @@ def _is_named_tuple(value: tuple[Any, ...]) -> bool:
     return type(value).__base__ is tuple and getattr(type(value), "_fields", None) is not None
 
 
-def _holds_tensor(value: Any) -> bool:
+def holds_tensor(value: Any) -> bool:
+    """Whether a value is a tensor, or a structure with one in it."""
     if isinstance(value, (Tensor, list, tuple, dict)):
         return any(isinstance(each, Tensor) for each in _flat(value))
     return False
@@ -173,6 +179,6 @@ def tensors_of(names: dict[str, Any]) -> tuple[Tensor, ...]:
     for value in names.values():
         if isinstance(value, nn.Module):
             found += [*value.parameters(), *value.buffers()]
-        elif _holds_tensor(value):
+        elif holds_tensor(value):
             found += [each for each in _flat(value) if isinstance(each, Tensor)]
     return tuple(found)
