@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint format bench readme clean
+.PHONY: help install demo test test-slow lint format bench readme clean
 
 help:  ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -30,8 +30,11 @@ install: $(DEV_STAMP)  ## Make .venv and install aotcli with all that its tests 
 demo: $(STAMP)  ## Show what a GPT's training step saves for its backward, and why
 	$(BIN)/aotcli partition sample_models/gpt.py --strategy mincut
 
-test: $(DEV_STAMP)  ## Run the tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
+test: $(DEV_STAMP)  ## Run the tests, less those that compile C++ or run for long
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(DEV_STAMP)  ## Run the tests that `make test` leaves out
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP)  ## Check style, types and the direction of imports
 	$(BIN)/ruff check $(SOURCES)
