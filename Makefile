@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow lint format bench readme clean
+.PHONY: help install demo test test-slow test-cuda lint format bench bench-cuda readme clean
 
 help:  ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile

@@ -92,9 +92,9 @@ def main() -> None:
     llama = replace(settings, dtype="bfloat16", overrides=LLAMA)
     report(
         [
-            compare("GPT of 12 layers", "sample_models/gpt.py", settings, 5),
-            compare("GPT of 12 layers", "sample_models/gpt.py", replace(settings, level="aten"), 5),
-            compare("Llama of 32 layers", "hf:benchmarks/llama.json", llama, 3),
+            compare("GPT of 12 layers", "sample_models/gpt.py", settings, 9),
+            compare("GPT of 12 layers", "sample_models/gpt.py", replace(settings, level="aten"), 9),
+            compare("Llama of 32 layers", "hf:benchmarks/llama.json", llama, 5),
         ]
     )
 

@@ -81,7 +81,6 @@ def rewritten(text: str) -> str:
         return CONSOLE.sub(block, text)
 
 
-@pytest.mark.slow
 def test_commands_print_what_the_readme_says() -> None:
     text = README.read_text(encoding="utf-8")
     now = rewritten(text)
