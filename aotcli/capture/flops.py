@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.node import map_arg
 from torch.utils import flop_counter
 
 from aotcli.capture.op_facts import packet_of
@@ -57,7 +58,7 @@ class FlopCounter:
         if formula is None and packet not in _OWN:
             heavy = bool(_HEAVY.search(packet.__name__)) or target.namespace not in ("aten", "prims", "inductor")
             return None if heavy and not target.namespace.startswith(("_c10d", "profiler", "inductor")) else 0
-        args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), lambda each: _shape_of(each.meta.get("val")))
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda each: _shape_of(each.meta.get("val")))
         out = _shape_of(node.meta.get("val"))
         key = (target, repr(args), repr(kwargs), repr(out))
         if key not in self._seen:

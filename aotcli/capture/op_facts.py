@@ -76,7 +76,7 @@ def _dropout_is_off(node: fx.Node) -> bool:
     value = node.kwargs.get("dropout_p")
     if value is None:
         value = node.args[position] if position < len(node.args) else 0.0
-    return value == 0
+    return isinstance(value, (int, float)) and value == 0
 
 
 def node_tags(node: fx.Node) -> frozenset[Tag]:

@@ -144,7 +144,8 @@ class Recorder:
 
     def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if self._execute:
-            return torch_private.boxed(gm.forward)
+            # As compiled code runs: autograd is outside of it, and must not watch what it changes in place.
+            return torch_private.boxed(torch.no_grad()(gm.forward))
         return _signature_only(gm)
 
     def _compile_forward_only(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:

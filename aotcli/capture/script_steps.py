@@ -91,7 +91,7 @@ class StepWatcher:
             make_optimizer(optimizer, *args, **options)
 
         torch.compile = self._recording(original)
-        Optimizer.__init__ = counting
+        Optimizer.__init__ = counting  # pyright: ignore[reportAttributeAccessIssue]
         try:
             yield
         finally:

@@ -288,11 +288,8 @@ def copy_module(gm: fx.GraphModule) -> fx.GraphModule:
     """A copy whose graph and node metadata may be changed; submodules and tensors are shared."""
     graph = fx.Graph()
     seen: dict[fx.Node, fx.Node] = {}
-    output = graph.graph_copy(gm.graph, seen, return_output_node=True)
-    value, old = output if isinstance(output, tuple) else (output, None)  # type: ignore[misc]
-    new = graph.output(value)
-    if old is not None:
-        new.meta = dict(old.meta)
+    for node in gm.graph.nodes:
+        seen[node] = graph.node_copy(node, seen.__getitem__)
     copied = fx.GraphModule(gm, graph)
     copied.meta = dict(gm.meta)
     return copied

@@ -65,7 +65,8 @@ def capture(workload: Workload, settings: CaptureSettings, progress: Progress | 
         try:
             return _capture(workload, settings, report, fake=False, notes=(f"traced on real tensors: {reason}",))
         except AotcliError as real_error:
-            raise real_error from real_error.__cause__  # and not from what fake tensors could not do
+            real_error.why = f"{real_error.why} (fake tensors did not work either: {reason})"
+            raise real_error from real_error.__cause__
 
 
 def _capture(
@@ -104,7 +105,7 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if "TORCH_LOGS" not in os.environ:
-            logging.disable(logging.WARNING)
+            logging.disable(max(before, logging.WARNING))
         try:
             yield
         finally:
