@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# Typer asks which shell runs it before it prints a completion script; `make` runs tests under one that it does not know.
+os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
 SAMPLES = tuple(sorted(path.stem for path in (ROOT / "sample_models").glob("*.py")))
 LEVELS = ("aten", "inductor")
 
