@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# Typer asks which shell runs it before it prints a completion script; `make` runs tests under one that it does not know.
+# Typer asks which shell runs it before it prints a completion script; `make` runs tests under one it does not know.
 os.environ["_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"] = "1"
 SAMPLES = tuple(sorted(path.stem for path in (ROOT / "sample_models").glob("*.py")))
 LEVELS = ("aten", "inductor")
