@@ -30,16 +30,23 @@ class Figure:
 def interleaved(timed: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """Seconds that each callable reports of itself, over `rounds` turns after one turn that is thrown away.
 
-    Taking turns spreads what else the machine does over all of them alike.
+    Taking turns spreads what else the machine does over all of them alike; every other turn goes backwards, so that
+    none always follows the same one.
     """
-    found: dict[str, list[float]] = {name: [] for name in timed}
+    names = tuple(timed)
+    found: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds + 1):
-        for name, run in timed.items():
+        for name in names if turn % 2 else reversed(names):
             gc.collect()
-            seconds = run()
+            seconds = timed[name]()
             if turn:
                 found[name].append(seconds)
     return found
+
+
+def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median over turns of the ratio within a turn: where a ratio is near 1, drift of the machine would hide it."""
+    return median(each / other for each, other in zip(ours, theirs, strict=True))
 
 
 def elapsed(function: Callable[[], object]) -> float:

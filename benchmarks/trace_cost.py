@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from aotcli.capture.trace import capture
 from aotcli.capture.workload import Workload, build, load_workload
 from aotcli.ir.serial import dump_trace
 from aotcli.ir.trace import CaptureSettings
-from benchmarks.measure import Figure, elapsed, interleaved, report, spread
+from benchmarks.measure import Figure, elapsed, interleaved, paired_ratio, report, spread
 
 MOST = 1.10
 LLAMA = (("num_hidden_layers", "32"), ("batch", "1"), ("seq", "4096"))
@@ -78,7 +77,7 @@ def compare(name: str, spec: str, settings: CaptureSettings, rounds: int) -> Fig
 
     timed: dict[str, Callable[[], float]] = {"trace": lambda: elapsed(trace), "bare": time_bare}
     times = interleaved(timed, rounds)
-    ratio = median(times["trace"]) / median(times["bare"])
+    ratio = paired_ratio(times["trace"], times["bare"])
     return Figure(
         f"`trace` costs at most {MOST:.2f} × bare capture: {name}, level {settings.level}",
         f"{ratio:.2f} ×",
