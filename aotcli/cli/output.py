@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from aotcli.errors import InputError, OutputError
@@ -9,29 +11,44 @@ from aotcli.ir.files import is_ours, write_atomically
 
 FORMATS = ("text", "json", "markdown")
 PLAN_SUFFIXES = (".aot.json", ".aot.json.gz")
-_SUFFIX_FORMATS = {".txt": "text", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".py": "text"}
+_SUFFIX_FORMATS = {
+    ".txt": "text",
+    ".json": "json",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".py": "text",
+    ".xml": "junit",
+    ".svg": "svg",
+    ".png": "png",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".html": "html",
+}
 # How a file says that aotcli wrote it, so that it may be replaced: as its first line, or as JSON's schema.
 _MARKS = {"text": "# written by aotcli\n", "markdown": "<!-- written by aotcli -->\n", "json": ""}
 _OURS = (b"# written by aotcli", b"<!-- written by aotcli -->")
 
 
-def choose_format(given: str | None, path: Path | None) -> str:
-    """The format asked for, else the one that the output's name means, else text.
+def choose_format(given: str | None, path: Path | None, formats: Sequence[str] = FORMATS) -> str:
+    """The format asked for, else the one that the output's name means, else the first of `formats`.
 
-    Raises InputError for an unknown format, or a name that means none.
+    `formats` are those of the command. Raises InputError for an unknown format, or a name that means none.
     """
     if given is not None:
-        if given not in FORMATS:
-            raise InputError(f"--format {given}", why=f"it is one of {', '.join(FORMATS)}", fix="--format text")
+        if given not in formats:
+            near = get_close_matches(given, formats, n=1) or formats[:1]
+            raise InputError(f"--format {given}", why=f"it is one of {', '.join(formats)}", fix=f"--format {near[0]}")
         return given
     if path is None:
-        return "text"
+        return formats[0]
     found = _SUFFIX_FORMATS.get(path.suffix.lower())
-    if found is None:
+    if found is None or found not in formats:
+        known = [suffix for suffix, name in _SUFFIX_FORMATS.items() if name in formats]
+        plans = ", and .aot.json for a plan file" if formats is FORMATS else ""
         raise InputError(
             f"-o {path}: the name does not say which format is meant",
-            why=f"known are {', '.join(sorted(_SUFFIX_FORMATS))}, and .aot.json for a plan file",
-            fix=f"add --format, or write -o {path.with_suffix('.json')}",
+            why=f"known are {', '.join(sorted(known))}{plans}",
+            fix=f"add --format, or write -o {path.with_suffix(known[-1] if formats is not FORMATS else '.json')}",
         )
     return found
 
