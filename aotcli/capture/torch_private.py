@@ -7,6 +7,7 @@ torch._dynamo, torch._subclasses or torch.fx.experimental. A test holds that.
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -223,10 +224,18 @@ def reset_dynamo() -> None:
 
 @contextlib.contextmanager
 def dynamo_limits() -> Iterator[None]:
-    """Settings under which a capture sees every region and never falls back silently."""
+    """Settings under which a capture sees every region and never falls back silently.
+
+    Where garbage collection is switched off, Dynamo's own after each compilation is, too.
+    """
     import torch._dynamo
 
-    with torch._dynamo.config.patch(recompile_limit=64, accumulated_recompile_limit=1024, suppress_errors=False):
+    with torch._dynamo.config.patch(
+        recompile_limit=64,
+        accumulated_recompile_limit=1024,
+        suppress_errors=False,
+        run_gc_after_compile=gc.isenabled() and torch._dynamo.config.run_gc_after_compile,
+    ):
         yield
 
 
