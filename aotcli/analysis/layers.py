@@ -73,7 +73,7 @@ def fold_saved(
     values = sorted((v for v in saved if v.category in wanted), key=lambda value: graph.index[value.name])
     for tensor in _tensors(graph, values):
         pattern = None if tensor.path is None else layer_pattern(tensor.path)
-        # Modules of one class are told apart only by `_module_names`; without a class, by their path.
+        # Modules of one class are told apart only by `module_names`; without a class, by their path.
         owner = tensor.module_type or pattern
         key = (owner, tensor.what, tensor.spec.shape, tensor.spec.dtype, tensor.values[0].reason)
         groups.setdefault(key, []).append(tensor)
@@ -137,7 +137,7 @@ def _row(tensors: list[_Tensor], keep_numbers: bool = False) -> SavedRow:
     return SavedRow(
         nbytes=sum(tensor.nbytes for tensor in tensors),
         count=len(tensors),
-        module=module_label(paths[0]) if keep_numbers else _module_names(paths),
+        module=module_label(paths[0]) if keep_numbers else module_names(paths),
         what=first.what,
         shape=first.spec.shape,
         dtype=first.spec.dtype,
@@ -149,8 +149,8 @@ def _row(tensors: list[_Tensor], keep_numbers: bool = False) -> SavedRow:
     )
 
 
-def _module_names(paths: Sequence[str | None]) -> str:
-    """One name for all of them: ``h.3.fc`` alone, ``h.*.fc`` of a layer, ``h.*.ln1,ln2`` of siblings, ``ln1 ln2 f``."""
+def module_names(paths: Sequence[str | None]) -> str:
+    """One name for all of `paths`: ``h.3.fc`` alone, ``h.*.fc`` of a layer, ``h.*.ln1,ln2`` of siblings, ``ln1 ln2 f``."""
     distinct = list(dict.fromkeys(module_label(path) for path in paths))
     if len(distinct) == 1:
         return distinct[0]
