@@ -38,7 +38,7 @@ class SavedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tensor:
+class SavedTensor:
     """One storage, and the saved values that are views of it; `what`, `spec` and owner are those of its maker."""
 
     path: str | None
@@ -69,9 +69,9 @@ def fold_saved(
 ) -> tuple[SavedRow, ...]:
     """Rows of the saved tensors in `categories`, largest first (then in the forward's order)."""
     wanted = frozenset(categories)
-    groups: dict[tuple[object, ...], list[_Tensor]] = {}
+    groups: dict[tuple[object, ...], list[SavedTensor]] = {}
     values = sorted((v for v in saved if v.category in wanted), key=lambda value: graph.index[value.name])
-    for tensor in _tensors(graph, values):
+    for tensor in group_storages(graph, values):
         pattern = None if tensor.path is None else layer_pattern(tensor.path)
         # Modules of one class are told apart only by `module_names`; without a class, by their path.
         owner = tensor.module_type or pattern
@@ -85,7 +85,7 @@ def fold_saved(
     return tuple(sorted(rows, key=lambda row: -row.nbytes))
 
 
-def _place(tensor: _Tensor, seen: Mapping[str, int]) -> int:
+def _place(tensor: SavedTensor, seen: Mapping[str, int]) -> int:
     """Where in the graph the tensor's module first occurs, whatever its layer: the order in which a reader knows it."""
     return -1 if tensor.path is None else seen.get(layer_pattern(tensor.path), -1)
 
@@ -99,12 +99,13 @@ def flat_rows(
     for value in sorted(saved, key=lambda value: graph.index[value.name]):
         if value.category in wanted and isinstance(value.value, TensorSpec):
             node = graph[value.name]
-            tensor = _Tensor(value.module, value.module_type, node_label(graph, node), value.value, (value,))
+            tensor = SavedTensor(value.module, value.module_type, node_label(graph, node), value.value, (value,))
             rows.append(_row([tensor], keep_numbers=True))
     return tuple(rows)
 
 
-def _tensors(graph: JointGraph, values: Sequence[SavedValue]) -> list[_Tensor]:
+def group_storages(graph: JointGraph, values: Sequence[SavedValue]) -> list[SavedTensor]:
+    """Saved tensors by storage, in the order of `values`; what is no tensor is left out."""
     by_storage: dict[int, list[SavedValue]] = {}
     for position, value in enumerate(values):
         if isinstance(value.value, TensorSpec):
@@ -114,14 +115,14 @@ def _tensors(graph: JointGraph, values: Sequence[SavedValue]) -> list[_Tensor]:
     return [_tensor(graph, group) for group in by_storage.values()]
 
 
-def _tensor(graph: JointGraph, group: list[SavedValue]) -> _Tensor:
+def _tensor(graph: JointGraph, group: list[SavedValue]) -> SavedTensor:
     first = group[0]
     assert isinstance(first.value, TensorSpec)
     maker = storage_maker(graph, first.name)
     what = node_label(graph, maker)
     if len(group) > 1:
         what = f"{what}, {len(group)} views"
-    return _Tensor(
+    return SavedTensor(
         path=first.module if maker.module is None else maker.module,
         module_type=first.module_type if maker.module is None else maker.module_type,
         what=what,
@@ -130,7 +131,7 @@ def _tensor(graph: JointGraph, group: list[SavedValue]) -> _Tensor:
     )
 
 
-def _row(tensors: list[_Tensor], keep_numbers: bool = False) -> SavedRow:
+def _row(tensors: list[SavedTensor], keep_numbers: bool = False) -> SavedRow:
     first = tensors[0]
     sources = list(dict.fromkeys(value.source for tensor in tensors for value in tensor.values if value.source))
     paths = [tensor.path for tensor in tensors]

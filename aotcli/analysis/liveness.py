@@ -18,7 +18,7 @@ from aotcli.analysis.replay import state_nbytes
 from aotcli.ir.joint import Arg, JointGraph, NodeKind, Tag, arg_refs
 from aotcli.ir.tensor import Value, tensor_leaves
 
-_Storages = Mapping[int, int]
+Storages = Mapping[int, int]
 """For one value: storage number in the record -> allocation of this simulation."""
 
 
@@ -50,23 +50,41 @@ class Timeline:
 
 def simulate(graph: JointGraph, halves: Halves, scratch: Mapping[str, int] = MappingProxyType({})) -> Timeline:
     """Run both halves of `graph` on paper. `scratch` is what ops allocate and free as they run, by name, in bytes."""
-    heap = _Heap(halves.merged_storages, scratch, _states(halves))
+    heap = Heap(halves.merged_storages, scratch, replayed_states(halves))
+    return run_halves(heap, graph, halves).timeline
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Both halves run on paper: the timeline, and the allocations behind every value of each half."""
+
+    timeline: Timeline
+    forward: Mapping[str, Storages]
+    backward: Mapping[str, Storages]
+
+
+def run_halves(heap: Heap, graph: JointGraph, halves: Halves) -> Runs:
+    """Run the forward on `heap`, hand over what is saved, run the backward."""
     inputs = {name: heap.place(graph[name].value, {}, counted=False) for name in halves.forward.inputs}
-    values = heap.run(halves.forward, inputs)
+    forward = heap.run(halves.forward, inputs)
     held_bytes, steps = heap.live_bytes, len(heap.names)
+    given: dict[str, Storages] = {}
     for name in halves.backward.inputs:
-        if name not in values:
+        if name in forward:
+            given[name] = forward[name]
+        else:
             node = graph[name]
-            values[name] = heap.place(node.value, {}, counted=node.kind is NodeKind.TANGENT)
+            given[name] = heap.place(node.value, {}, counted=node.kind is NodeKind.TANGENT)
     for name in halves.saved:  # the forward held them until here; from now on their last reader frees them
-        heap.release(values[name])
-    heap.run(halves.backward, {name: values[name] for name in halves.backward.inputs})
+        heap.release(forward[name])
+    backward = heap.run(halves.backward, given)
     peak_at = max(range(len(heap.names)), key=heap.timeline.__getitem__) if heap.names else -1
     peak = heap.timeline[peak_at] if heap.names else 0
-    return Timeline(tuple(heap.names), tuple(heap.timeline), steps, held_bytes, peak, peak_at)
+    timeline = Timeline(tuple(heap.names), tuple(heap.timeline), steps, held_bytes, peak, peak_at)
+    return Runs(timeline, forward, backward)
 
 
-class _Heap:
+class Heap:
     """Allocations with reference counts; a count falls to zero when nothing that still runs will read it."""
 
     def __init__(
@@ -82,7 +100,7 @@ class _Heap:
         self._nbytes: list[int] = []
         self._holders: list[int] = []
 
-    def place(self, value: Value, sources: _Storages, *, counted: bool = True) -> dict[int, int]:
+    def place(self, value: Value, sources: Storages, *, counted: bool = True) -> dict[int, int]:
         """The allocations behind a value: those of `sources` where it is a view of them, else new ones."""
         found: dict[int, int] = {}
         for leaf in tensor_leaves(value):
@@ -98,19 +116,25 @@ class _Heap:
             self._holders.append(0)
         return found
 
-    def hold(self, storages: _Storages) -> None:
+    def nbytes_of(self, allocation: int) -> int:
+        return self._nbytes[allocation]
+
+    def is_held(self, allocation: int) -> bool:
+        return self._holders[allocation] > 0
+
+    def hold(self, storages: Storages) -> None:
         for allocation in storages.values():
             if self._holders[allocation] == 0:
                 self.live_bytes += self._nbytes[allocation]
             self._holders[allocation] += 1
 
-    def release(self, storages: _Storages) -> None:
+    def release(self, storages: Storages) -> None:
         for allocation in storages.values():
             self._holders[allocation] -= 1
             if self._holders[allocation] == 0:
                 self.live_bytes -= self._nbytes[allocation]
 
-    def _save_state(self, name: str) -> None:
+    def save_state(self, name: str) -> None:
         """Keep the state of a replayed random op from its run in the forward to its run in the backward."""
         if name not in self._states:
             return
@@ -120,7 +144,7 @@ class _Heap:
             self._saved_states.add(name)
             self.live_bytes += self._states[name]
 
-    def run(self, half: Half, given: Mapping[str, _Storages]) -> dict[str, _Storages]:
+    def run(self, half: Half, given: Mapping[str, Storages]) -> dict[str, Storages]:
         """Run one half; what it returns stays held. Gives the allocations of every value."""
         values = dict(given)
         for storages in values.values():
@@ -134,7 +158,7 @@ class _Heap:
                 sources.update(values[name])
             values[node.name] = self.place(node.value, sources)
             self.hold(values[node.name])
-            self._save_state(node.name)
+            self.save_state(node.name)
             self.names.append(node.name)
             self.timeline.append(self.live_bytes + self._scratch.get(node.name, 0))
             for name in last.get(step, ()):
@@ -146,7 +170,7 @@ class _Heap:
         return values
 
 
-def _states(halves: Halves) -> dict[str, int]:
+def replayed_states(halves: Halves) -> dict[str, int]:
     """Bytes of the state of each random op that runs in both halves."""
     forward = {node.name for node in halves.forward.nodes if Tag.RANDOM in node.tags}
     return {node.name: state_nbytes(node) for node in halves.backward.nodes if node.name in forward}
