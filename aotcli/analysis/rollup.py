@@ -89,7 +89,9 @@ def roll_up(graph: JointGraph, partition: Partition) -> Rollup:
     for item in items:
         own[item.module] = own.get(item.module, _NOTHING) + item.sums
         lines[item.source] = lines.get(item.source, _NOTHING) + item.sums
-    types = {node.module: node.module_type for node in graph.nodes if node.module is not None and node.module_type}
+    types: dict[str | None, str | None] = {
+        node.module: node.module_type for node in graph.nodes if node.module is not None and node.module_type
+    }
     code = {node.source: node.code for node in graph.nodes if node.source is not None and node.code is not None}
     rows = [LineRow(source, code.get(source) if source else None, sums) for source, sums in lines.items()]
     wanted = [row for row in rows if row.sums.saved_bytes or row.sums.recomputed_ops]
