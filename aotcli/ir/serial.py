@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
+from types import MappingProxyType
 
 from aotcli.errors import OutputError, RecordError, VerificationError
 from aotcli.ir.decode import Budget, graph_from_json
@@ -31,8 +32,8 @@ PLAN_SCHEMA = "aotcli.plan"
 _VERSION = f"{MAJOR}.{MINOR}"
 
 
-def dump_trace(trace: Trace, *, source: bool = False) -> str:
-    """`trace` as the text of a record.
+def dump_trace(trace: Trace, *, source: bool = False, beside: Mapping[str, Json] = MappingProxyType({})) -> str:
+    """`trace` as the text of a record; `beside` are objects that stand in it too, and that `load_trace` passes over.
 
     `source` keeps the text of source lines beside their numbers. Absolute paths are cut down to the file's name, and
     `trace.settings.anonymize` hashes names. Raises VerificationError where a graph cannot be written.
@@ -42,7 +43,7 @@ def dump_trace(trace: Trace, *, source: bool = False) -> str:
     tables = Tables()
     graphs = [graph_to_json(scrubbed_graph(graph), tables, source=source) for graph in trace.regions]
     header = to_json(scrubbed(replace(trace, regions=())))
-    document: dict[str, Json] = {"schema": TRACE_SCHEMA, "schema_version": _VERSION}
+    document: dict[str, Json] = {"schema": TRACE_SCHEMA, "schema_version": _VERSION, **beside}
     document.update(Place("").object(header))
     del document["regions"]  # it comes after the rest of the header
     document["regions"] = [*graphs]
