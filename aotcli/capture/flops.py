@@ -6,6 +6,7 @@ that multiplies matrices but has no formula, and any op that is not PyTorch's ow
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from typing import Any
@@ -56,14 +57,19 @@ class FlopCounter:
         packet = packet_of(target)
         formula = flop_counter.flop_registry.get(packet)
         if formula is None and packet not in _OWN:
-            heavy = bool(_HEAVY.search(packet.__name__)) or target.namespace not in ("aten", "prims", "inductor")
-            return None if heavy and not target.namespace.startswith(("_c10d", "profiler", "inductor")) else 0
+            return _without_formula(target)
         args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda each: _shape_of(each.meta.get("val")))
         out = _shape_of(node.meta.get("val"))
         key = (target, repr(args), repr(kwargs), repr(out))
         if key not in self._seen:
             self._seen[key] = _apply(formula, _OWN.get(packet), args, kwargs, out)
         return self._seen[key]
+
+
+@functools.cache
+def _without_formula(target: OpOverload) -> int | None:
+    heavy = bool(_HEAVY.search(packet_of(target).__name__)) or target.namespace not in ("aten", "prims", "inductor")
+    return None if heavy and not target.namespace.startswith(("_c10d", "profiler", "inductor")) else 0
 
 
 def _apply(formula: Any, own: Any, args: Any, kwargs: Any, out: Any) -> int | None:

@@ -79,18 +79,32 @@ def _dropout_is_off(node: fx.Node) -> bool:
     return isinstance(value, (int, float)) and value == 0
 
 
-def node_tags(node: fx.Node) -> frozenset[Tag]:
-    """All tags of one call_function node."""
-    tags = set(target_tags(node.target))
-    if Tag.RANDOM in tags and _dropout_is_off(node):
-        tags.discard(Tag.RANDOM)
-    if node.is_impure():
-        tags.add(Tag.IMPURE)
-    if node.is_impure(impure_random=False):
-        tags.add(Tag.EFFECTFUL)
-    if torch_private.is_with_effects(node):
-        tags.add(Tag.WITH_EFFECTS)
-    return frozenset(tags | meta_tags(node))
+class NodeTags:
+    """Reads the tags of call_function nodes, remembering for each op whether it is impure."""
+
+    def __init__(self) -> None:
+        self._impure: dict[Any, frozenset[Tag]] = {}
+
+    def of(self, node: fx.Node) -> frozenset[Tag]:
+        """All tags of one node."""
+        tags = target_tags(node.target) | self._impurity(node)
+        if Tag.RANDOM in tags and _dropout_is_off(node):
+            tags -= {Tag.RANDOM}
+        if torch_private.is_with_effects(node):
+            tags |= {Tag.WITH_EFFECTS}
+        return tags | meta_tags(node)
+
+    def _impurity(self, node: fx.Node) -> frozenset[Tag]:
+        if not isinstance(node.target, torch_private.OpOverload):
+            return _impurity(node)  # of a higher-order op, the arguments may decide
+        if node.target not in self._impure:
+            self._impure[node.target] = _impurity(node)
+        return self._impure[node.target]
+
+
+def _impurity(node: fx.Node) -> frozenset[Tag]:
+    impure = {Tag.IMPURE} if node.is_impure() else set[Tag]()
+    return frozenset(impure | {Tag.EFFECTFUL} if node.is_impure(impure_random=False) else impure)
 
 
 def meta_tags(node: fx.Node) -> frozenset[Tag]:

@@ -16,6 +16,7 @@ from torch import fx
 from aotcli.capture import step, torch_private
 from aotcli.capture.origins import path_of_source
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext, snapshot_joint
+from aotcli.capture.torch_private import pytree
 from aotcli.capture.torch_private_split import min_cut_partition_function
 from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.trace import GraphBreak
@@ -144,8 +145,7 @@ class Recorder:
 
     def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if self._execute:
-            # As compiled code runs: autograd is outside of it, and must not watch what it changes in place.
-            return torch_private.boxed(torch.no_grad()(gm.forward))
+            return torch_private.boxed(_as_compiled(gm))
         return _signature_only(gm)
 
     def _compile_forward_only(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -154,6 +154,25 @@ class Recorder:
         static = tuple(i for i, facts in self._primals.items() if facts.kind in (NodeKind.PARAM, NodeKind.BUFFER))
         self._record(gm, inputs, count, static, has_backward=False)
         return self._compile(gm, inputs)
+
+
+def _as_compiled(gm: fx.GraphModule) -> Callable[..., Any]:
+    """`gm` as compiled code runs: autograd is outside of it, must not watch what it changes in place, and gets buffers.
+
+    A view of what the region computed comes out as a tensor of its own, as from generated code. Autograd would forbid
+    the step to change a view in place that was made while it looked away.
+    """
+
+    def run(*args: Any) -> Any:
+        given = {id(arg) for arg in args}
+        with torch.no_grad():
+            return pytree.tree_map_only(
+                torch.Tensor,
+                lambda result: result.detach() if result._is_view() and id(result) not in given else result,
+                gm(*args),
+            )
+
+    return run
 
 
 def _signature_only(gm: fx.GraphModule) -> Any:

@@ -15,7 +15,7 @@ from torch import fx
 
 from aotcli.capture import torch_private
 from aotcli.capture.flops import FlopCounter
-from aotcli.capture.op_facts import meta_tags, node_tags, target_tags
+from aotcli.capture.op_facts import NodeTags, meta_tags, target_tags
 from aotcli.capture.origins import Origins, path_of_source
 from aotcli.errors import CaptureError
 from aotcli.ir.fingerprint import fingerprint
@@ -48,6 +48,7 @@ class SnapshotContext:
     input_name: Callable[[str], str] = path_of_source
     with_source: bool = False
     flops: FlopCounter = field(default_factory=FlopCounter)
+    tags: NodeTags = field(default_factory=NodeTags)
 
 
 def snapshot_joint(
@@ -121,7 +122,7 @@ class _Reader:
         source, code = self._context.origins.line(node)
         kind, origin = self._kind(node, primals, primal_nodes)
         self._share_with_item(node)
-        tags = node_tags(node) if node.op == "call_function" else meta_tags(node)
+        tags = self._context.tags.of(node) if node.op == "call_function" else meta_tags(node)
         return Node(
             name=node.name,
             kind=kind,
