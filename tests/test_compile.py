@@ -78,20 +78,19 @@ def test_aot_eager_gives_the_gradients_of_eager(sample: str, strategy: str, spli
 @pytest.mark.parametrize(
     ("sample", "strategy"), [("gpt", "mincut"), ("input_mutation", "recompute-all"), ("graph_break", "save-all")]
 )
-def test_inductor_gives_the_gradients_of_eager_three_ways(
-    sample: str, strategy: str, splits: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inductor_gives_the_gradients_of_eager_three_ways(sample: str, strategy: str, splits: list[Any]) -> None:
     from torch._inductor import config
 
     module, args, kwargs = sample_step(sample)
     eager = run_step(module, args, kwargs)
     seen = {}
-    monkeypatch.setattr(config, "force_disable_caches", True)
-    for name, wrap in ways(strategy, "inductor").items():
-        splits.clear()
-        torch._dynamo.reset()
-        assert not eager.differences(run_step(module, args, kwargs, wrap), bitwise=False), name
-        seen[name] = list(splits)
+    # Not monkeypatch: this setting stands for another one, and what it deletes when it undoes is lost for good.
+    with config.patch(force_disable_caches=True):
+        for name, wrap in ways(strategy, "inductor").items():
+            splits.clear()
+            torch._dynamo.reset()
+            assert not eager.differences(run_step(module, args, kwargs, wrap), bitwise=False), name
+            seen[name] = list(splits)
     assert seen["aotcli.compile"] == seen["entry point"] == seen["custom_partitioner_fn"]
     assert splits
     assert all(level == "inductor" for level, *_ in splits)
