@@ -1,8 +1,8 @@
 """What differs between two training steps as they are planned: a left one and a right one.
 
-Values of one graph stand for values of the other by a `Pairing` (aotcli/ir/pairing.py). Where a plan puts a value is its
-*fate*: saved for the backward, recomputed there, or neither. A change is a pair whose sides differ, or a value that
-only one side has. Changes that repeat from layer to layer are one row with a count.
+Values of one graph stand for values of the other by a `Pairing` (aotcli/ir/pairing.py). What a plan does with a value
+is its *fate*: saved for the backward, recomputed there, or neither. A change is a pair whose sides differ, or a value
+that only one side has. Changes that repeat from layer to layer are one row with a count.
 
 Everything here has two sides of equal standing, and `mirrored` exchanges them: the difference of B to A is that of A to
 B, mirrored. Bytes of a change are right minus left.
@@ -331,7 +331,8 @@ class Difference:
 
     `saved` has every saved tensor of either side, folded; `contributors` are those that differ. `graph_bytes` and
     `decision_bytes` add up to `saved_delta_bytes`: the first is what `yardstick`, one strategy applied to both graphs,
-    makes of the change of graphs; the second is the rest. `unknown` says what could not be compared, in sentences.
+    makes of the change of graphs; the second is the rest. `yardstick` is empty where the graphs are equal.
+    `unknown` says what could not be compared, in sentences.
     """
 
     left: SideInfo

@@ -1,0 +1,201 @@
+"""Which saved tensors differ: those of a left and of a right plan found in each other, and folded by repeated layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from aotcli.analysis.diff_side import PlannedRegion, SavedTensor, Storage
+from aotcli.analysis.layers import layer_pattern, module_names
+from aotcli.analysis.op_names import node_label, storage_maker
+from aotcli.ir.difference import Cause, Fate, SavedChange, SavedSide
+from aotcli.ir.joint import Node
+from aotcli.ir.pairing import Pairing
+from aotcli.ir.tensor import Dim, TensorSpec, tensor_leaves
+
+_NOWHERE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSide:
+    """One side of one tensor. `position` is the node that describes it, the maker of its memory."""
+
+    position: int
+    fate: Fate
+    nbytes: int
+    module: str | None
+    module_type: str | None
+    what: str
+    shape: tuple[Dim, ...]
+    dtype: str
+    source: str | None
+    rule: str
+    reason: str
+    names: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What sides of one row have in common. Modules of one class count as one: `module_names` names them all."""
+        owner = self.module_type or (None if self.module is None else layer_pattern(self.module))
+        return owner, self.what, self.shape, self.dtype, self.fate
+
+
+@dataclass(frozen=True, slots=True)
+class TensorPair:
+    """One tensor that at least one side saves; a side is None where its graph has no such value."""
+
+    left: TensorSide | None
+    right: TensorSide | None
+
+    @property
+    def delta_bytes(self) -> int:
+        return (0 if self.right is None else self.right.nbytes) - (0 if self.left is None else self.left.nbytes)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """An order that does not depend on which side is the left one."""
+        places = [_NOWHERE if side is None else side.position for side in (self.left, self.right)]
+        return min(places), max(places)
+
+
+def pair_tensors(left: PlannedRegion, right: PlannedRegion, pairing: Pairing) -> list[TensorPair]:
+    """Every saved activation of either side, with what stands for it on the other."""
+    right_of, left_of = _partners(left, right, pairing)
+    pairs: list[TensorPair] = []
+    for storage, tensor in left.tensors.items():
+        if storage in right_of:
+            other = _saved_side(right, right.tensors[right_of[storage]])
+        else:
+            other = _other_side(right, tensor, pairing.right_of)
+        pairs.append(TensorPair(_saved_side(left, tensor), other))
+    for storage, tensor in right.tensors.items():
+        if storage not in left_of:
+            pairs.append(TensorPair(_other_side(left, tensor, pairing.left_of), _saved_side(right, tensor)))
+    return sorted(pairs, key=lambda pair: pair.place)
+
+
+def _partners(
+    left: PlannedRegion, right: PlannedRegion, pairing: Pairing
+) -> tuple[dict[Storage, Storage], dict[Storage, Storage]]:
+    """Which saved storage of one side is which of the other, in both directions."""
+    found: dict[tuple[Storage, Storage], None] = {}
+    for storage, tensor in left.tensors.items():
+        for position in tensor.candidates:
+            other = pairing.right_of[position]
+            if other >= 0 and right.storage_of(other) in right.tensors:
+                found[storage, right.storage_of(other)] = None
+    for storage, tensor in right.tensors.items():
+        for position in tensor.candidates:
+            other = pairing.left_of[position]
+            if other >= 0 and left.storage_of(other) in left.tensors:
+                found[left.storage_of(other), storage] = None
+    right_of: dict[Storage, Storage] = {}
+    left_of: dict[Storage, Storage] = {}
+    # Where one storage could be two of the other side, the earlier makers are each other; a rule without sides.
+    for there, here in sorted(found, key=lambda pair: _ends(left.tensors[pair[0]].maker, right.tensors[pair[1]].maker)):
+        if there not in right_of and here not in left_of:
+            right_of[there], left_of[here] = here, there
+    return right_of, left_of
+
+
+def _ends(left: int, right: int) -> tuple[int, int]:
+    return min(left, right), max(left, right)
+
+
+def _saved_side(region: PlannedRegion, tensor: SavedTensor) -> TensorSide:
+    first = tensor.values[0]
+    maker = region.graph.nodes[tensor.maker]
+    what, reason = node_label(region.graph, maker), first.reason
+    names = tuple(value.name for value in tensor.values)
+    owner = maker if maker.module is not None else region.graph[first.name]
+    return _side(maker, owner, what, tensor.maker, Fate.SAVED, tensor.nbytes, (reason.rule, reason.text), names)
+
+
+def _other_side(region: PlannedRegion, tensor: SavedTensor, partners: Sequence[int]) -> TensorSide | None:
+    """What became of a tensor on the side that does not save it; None where that graph does not have it."""
+    position = next((partners[each] for each in tensor.candidates if partners[each] >= 0), -1)
+    if position < 0:
+        return None
+    node = region.graph.nodes[position]
+    maker = storage_maker(region.graph, node.name)
+    fate = region.fates[position]
+    return _side(node, node, node_label(region.graph, maker), position, fate, 0, ("", ""), (node.name,))
+
+
+def _side(
+    node: Node,
+    owner: Node,
+    what: str,
+    position: int,
+    fate: Fate,
+    nbytes: int,
+    reason: tuple[str, str],
+    names: tuple[str, ...],
+) -> TensorSide:
+    leaves = tensor_leaves(node.value)
+    spec = node.value if isinstance(node.value, TensorSpec) else leaves[0] if leaves else None
+    return TensorSide(
+        position=position,
+        fate=fate,
+        nbytes=nbytes,
+        module=owner.module,
+        module_type=owner.module_type,
+        what=what,
+        shape=() if spec is None else spec.shape,
+        dtype="" if spec is None else spec.dtype,
+        source=owner.source,
+        rule=reason[0],
+        reason=reason[1],
+        names=names,
+    )
+
+
+def fold_pairs(pairs: Iterable[tuple[TensorPair, Cause]], region: int) -> list[SavedChange]:
+    """Rows of pairs that differ alike, in the order of the graph."""
+    groups: dict[tuple[object, ...], list[TensorPair]] = {}
+    for pair, cause in pairs:
+        key = (cause, *(None if side is None else side.key for side in (pair.left, pair.right)))
+        groups.setdefault(key, []).append(pair)
+    rows: list[SavedChange] = []
+    for key, group in groups.items():
+        left = _folded([pair.left for pair in group if pair.left is not None])
+        right = _folded([pair.right for pair in group if pair.right is not None])
+        cause = key[0]
+        assert isinstance(cause, Cause)
+        rows.append(SavedChange(len(group), left, right, cause, region))
+    return rows
+
+
+def _folded(sides: Sequence[TensorSide]) -> SavedSide | None:
+    if not sides:
+        return None
+    first = sides[0]
+    sources = list(dict.fromkeys(side.source for side in sides if side.source))
+    return SavedSide(
+        fate=first.fate,
+        nbytes=sum(side.nbytes for side in sides),
+        module=_modules([side.module for side in sides]),
+        what=first.what,
+        shape=first.shape,
+        dtype=first.dtype,
+        source=sources[0] if sources else None,
+        sources=len(sources),
+        rule=first.rule,
+        reason=first.reason,
+        names=tuple(name for side in sides for name in side.names),
+    )
+
+
+def _modules(paths: Sequence[str | None]) -> str:
+    """One name for all of them; the number of a layer stays where it is the same in all."""
+    name = module_names(paths)
+    numbers = {tuple(part for part in (path or "").split(".") if part.isdigit()) for path in paths}
+    if len(numbers) == 1:
+        for number in numbers.pop():
+            name = name.replace("*", number, 1)
+    return name
+
+
+def by_weight(row: SavedChange) -> tuple[int, int]:
+    """Sort key: the largest change first, then the largest row; the sort is stable, so ties keep the graph's order."""
+    return -abs(row.delta_bytes), -max(row.left_bytes, row.right_bytes)
