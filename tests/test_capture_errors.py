@@ -90,3 +90,24 @@ def test_the_callers_model_and_random_state_are_left_alone() -> None:
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert all(type(value) is nn.Parameter and value.grad is None for value in model.parameters())
+
+
+class WritesAfterABreak(nn.Module):
+    """Writes into what the region before the break returned: two results, one of them a view once nothing is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.linear = nn.LayerNorm(4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        normal = self.norm(x)
+        hidden = nn.functional.dropout(self.linear(normal), 0.0)
+        torch._dynamo.graph_break()
+        hidden[:1] = 0.0
+        return hidden * 2, normal
+
+
+@pytest.mark.parametrize("level", ["aten", "inductor"])
+def test_a_step_may_write_into_what_a_region_returned(level: str) -> None:
+    workload = object_workload(WritesAfterABreak(), (torch.ones(2, 3, 4),))
+    assert len(capture(workload, CaptureSettings(level=level, tensors="real")).regions) == 2
