@@ -20,11 +20,12 @@ from aotcli.analysis.dce import eliminate_dead
 from aotcli.analysis.mincut_mutation import mutated_reads
 from aotcli.analysis.mincut_tags import checkpoint_policies
 from aotcli.analysis.replay import is_worth_replaying
-from aotcli.analysis.roles import classify, must_be_in_forward
+from aotcli.analysis.rerun import Rerun
+from aotcli.analysis.roles import classify
 from aotcli.errors import PlanImpossibleError
 from aotcli.ir.joint import JointGraph, NodeKind, Tag, arg_refs
 from aotcli.ir.partition import Decision, Partition, Reason
-from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, identifiers
+from aotcli.ir.tensor import OpaqueSpec, SymbolSpec
 from aotcli.strategies._contract import Strategy
 
 _VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
@@ -85,7 +86,7 @@ class _Walk:
         self._policies = checkpoint_policies(graph)
         self._mutated = mutated_reads(graph, self._roles)
         self._bases = self._bases_of_saved_views()
-        self._random_graphs = {target for target, nested in graph.subgraphs if _draws(nested)}
+        self._rerun = Rerun(graph, self._mutated)
         self._replayed: list[str] = []
 
     def saved(self) -> dict[int, Reason]:
@@ -154,15 +155,15 @@ class _Walk:
             return Reason("mutated input", f"reads {source}, changed in place")
         if Tag.COLLECTIVE in node.tags and not must_recompute:
             return Reason("collective", "collective")
-        if Tag.EFFECTFUL in node.tags or Tag.WITH_EFFECTS in node.tags or must_be_in_forward(node):
+        if self._rerun.has_effect(position):
             return Reason("effect", "has an effect")
         if self._policies.must_save[position] and not node.tags & _VIEWS:
             return Reason("must save", self._policies.cause[position])
         if position in self._bases:
             return Reason("must save", f"base of {self._bases[position]}")
-        if self._is_random(position) and not self._may_draw_again(position):
+        if self._rerun.is_random(position) and not self._may_draw_again(position):
             return Reason("random", "random")
-        if self._is_data_dependent(position):
+        if self._rerun.is_data_dependent(position):
             return Reason("data-dependent shape", "data-dependent shape")
         return None
 
@@ -171,23 +172,6 @@ class _Walk:
         if self._policies.must_recompute[position] or self._roles.unclaimed[position]:
             return True
         return self._replay_random and is_worth_replaying(self._graph, self._graph.nodes[position])
-
-    def _is_random(self, position: int) -> bool:
-        graph = self._graph
-        if Tag.RANDOM in graph.nodes[position].tags:
-            return True
-        attributes = (graph.nodes[source] for source in graph.inputs_of[position])
-        return any(node.kind is NodeKind.ATTR and node.target in self._random_graphs for node in attributes)
-
-    def _is_data_dependent(self, position: int) -> bool:
-        """Whether a symbol appears here that no argument mentions: the op itself has made it."""
-        graph = self._graph
-        if not graph.symbols or isinstance(graph.nodes[position].value, SymbolSpec):
-            return False
-        own = graph.symbol_names.intersection(identifiers(graph.nodes[position].value))
-        known = {name for source in graph.inputs_of[position] for name in identifiers(graph.nodes[source].value)}
-        bound = {node.binds for node in graph.placeholders}
-        return bool(own - known - bound)
 
     def _bases_of_saved_views(self) -> dict[int, str]:
         """Saving a view keeps what it looks at: the demand falls on the base."""
@@ -205,8 +189,3 @@ class _Walk:
 def _referenced(graph: JointGraph) -> list[str]:
     """Names that the backward returns."""
     return list(dict.fromkeys(name for arg in graph.backward_outputs for name in arg_refs(arg)))
-
-
-def _draws(graph: JointGraph) -> bool:
-    """Whether a nested graph holds a random op, at any depth."""
-    return any(Tag.RANDOM in node.tags for node in graph.nodes) or any(_draws(nested) for _, nested in graph.subgraphs)
