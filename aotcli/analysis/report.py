@@ -1,0 +1,114 @@
+"""All that the HTML report shows of a planned step, computed; aotcli/render/report sets it on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotcli.analysis.assemble import decision_of
+from aotcli.analysis.cost import traffic
+from aotcli.analysis.cut import cut
+from aotcli.analysis.lifetimes import Lifetimes, trace_lifetimes
+from aotcli.analysis.rollup import Rollup, roll_up
+from aotcli.analysis.summary import Plan, summarize_plan_recomputed
+from aotcli.ir.difference import Difference
+from aotcli.ir.fingerprint import canonical_order
+from aotcli.ir.joint import JointGraph
+from aotcli.ir.pairing import Pairing
+from aotcli.ir.partition import Partition
+from aotcli.ir.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPoint:
+    """One plan of the trade-off: what it saves, and what that costs.
+
+    `moved_bytes` is what its recomputed ops read and write, each run alone: pointwise ops have no FLOPs, and are not
+    free. `arguments` are the command-line words that ask for it. `chosen` marks the report's own plan.
+    """
+
+    label: str
+    arguments: str
+    saved_bytes: int
+    recomputed_ops: int
+    recompute_flops: int
+    moved_bytes: int
+    peak_bytes: int
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class RegionReport:
+    """One captured region. `ids[i]` is the canonical position of node i: its name for links, whatever it is called."""
+
+    graph: JointGraph
+    partition: Partition
+    ids: tuple[int, ...]
+    lifetimes: Lifetimes
+    rollup: Rollup
+
+
+@dataclass(frozen=True)
+class OtherStep:
+    """What the report's plan is compared with; the report's own step is the right side of `difference`.
+
+    `pairings` has one for each region that both sides have, in their order.
+    """
+
+    trace: Trace
+    plan: Plan
+    difference: Difference
+    pairings: tuple[Pairing, ...]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """A planned step. `front` is empty where no trade-off was computed; `other` is None where nothing is compared.
+
+    `command` is the command line that makes this report again; `with_source` shows the text of source lines.
+    """
+
+    trace: Trace
+    plan: Plan
+    regions: tuple[RegionReport, ...]
+    front: tuple[FrontPoint, ...] = ()
+    other: OtherStep | None = None
+    command: str = ""
+    with_source: bool = False
+
+
+def analyze_regions(trace: Trace, plan: Plan) -> tuple[RegionReport, ...]:
+    """Each region of a planned step in detail."""
+    return tuple(_region(graph, partition) for graph, partition in zip(trace.regions, plan.partitions, strict=True))
+
+
+def _region(graph: JointGraph, partition: Partition) -> RegionReport:
+    ids = [0] * len(graph.nodes)
+    for rank, position in enumerate(canonical_order(graph)):
+        ids[position] = rank
+    lifetimes = trace_lifetimes(graph, cut(graph, decision_of(partition)))
+    return RegionReport(graph, partition, tuple(ids), lifetimes, roll_up(graph, partition))
+
+
+def front_point(trace: Trace, plan: Plan, arguments: str, *, chosen: bool = False) -> FrontPoint:
+    """A plan as a point of the trade-off."""
+    return FrontPoint(
+        label=plan.label,
+        arguments=arguments,
+        saved_bytes=plan.saved_bytes,
+        recomputed_ops=summarize_plan_recomputed(trace, plan).ops,
+        recompute_flops=plan.recompute_flops,
+        moved_bytes=_moved_bytes(trace.regions, plan.partitions),
+        peak_bytes=plan.peak_bytes,
+        chosen=chosen,
+    )
+
+
+def _moved_bytes(graphs: Sequence[JointGraph], partitions: Sequence[Partition]) -> int:
+    moved = 0
+    for graph, partition in zip(graphs, partitions, strict=True):
+        for name in partition.recomputed:
+            if name in graph.index:
+                each = traffic(graph, graph[name])
+                moved += each.read_bytes + each.written_bytes
+    return moved

@@ -1,0 +1,73 @@
+"""The report's data: schema "aotcli.report", embedded in the page as JSON.
+
+Tables are objects of equally long columns. Texts stand once in `strings`; a column of texts holds their numbers.
+Nodes of a region are numbered as in its joint graph, the output left out. Bytes and FLOPs are integers. A list of
+lists is two columns: how many each has, and all of them one after another.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aotcli.analysis.report import RegionReport, StepReport
+from aotcli.render.report.changes import changes_document
+from aotcli.render.report.memory import memory_document
+from aotcli.render.report.nodes import nodes_document
+from aotcli.render.report.picture import picture_document
+from aotcli.render.report.rollups import rollups_document
+from aotcli.render.report.saved import saved_document
+from aotcli.render.report.strings import Strings
+from aotcli.render.report.verdict import verdict_document
+
+SCHEMA = "aotcli.report"
+SCHEMA_VERSION = "1.0"
+
+
+def report_document(report: StepReport) -> dict[str, Any]:
+    """The whole report as plain data."""
+    strings = Strings()
+    regions = [_region(report, place, strings) for place in range(len(report.regions))]
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "verdict": verdict_document(report),
+        "regions": regions,
+        "front": _front(report),
+        "changes": changes_document(report),
+        "strings": strings.texts,
+    }
+
+
+def _region(report: StepReport, place: int, strings: Strings) -> dict[str, Any]:
+    region = report.regions[place]
+    return {
+        "name": region.graph.name,
+        "fingerprint": region.graph.fingerprint,
+        "has_backward": region.graph.has_backward,
+        "saved_bytes": region.partition.saved_bytes,
+        "nodes": nodes_document(region, strings),
+        "saved": saved_document(region, strings),
+        "memory": memory_document(region),
+        **rollups_document(region, strings, with_source=report.with_source),
+        "picture": picture_document(report, place, strings),
+    }
+
+
+def _front(report: StepReport) -> dict[str, Any]:
+    columns = ("label", "arguments", "saved_bytes", "recomputed_ops", "recompute_flops", "moved_bytes", "peak_bytes")
+    found: dict[str, Any] = {name: [getattr(point, name) for point in report.front] for name in columns}
+    return {**found, "chosen": [point.chosen for point in report.front]}
+
+
+def document_text(document: dict[str, Any]) -> str:
+    """A document as JSON that may stand in a script element: no ``<`` in it, so nothing in it can end the element."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # U+2028 and U+2029 are harmless in JSON, and lone surrogates cannot be encoded.
+    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def region_names(regions: tuple[RegionReport, ...]) -> list[str]:
+    """Names of regions, for the page's selector."""
+    return [region.graph.name for region in regions]
