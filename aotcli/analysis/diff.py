@@ -23,9 +23,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from aotcli.analysis.diff_environment import environment_changes
+from aotcli.analysis.diff_fates import fate_changes
 from aotcli.analysis.diff_regions import RegionPair, pair_regions
+from aotcli.analysis.diff_rewrites import rewrites
 from aotcli.analysis.diff_saved import TensorPair, by_weight, fold_pairs, pair_tensors
 from aotcli.analysis.diff_side import PlannedRegion
+from aotcli.analysis.diff_ties import find_ties
+from aotcli.analysis.diff_values import value_changes
 from aotcli.analysis.diff_yardstick import Yardsticks, yardsticks
 from aotcli.analysis.summary import Plan
 from aotcli.ir.difference import (
@@ -33,10 +38,13 @@ from aotcli.ir.difference import (
     Confidence,
     Difference,
     Fate,
+    FateChange,
     RegionDifference,
+    Rewrite,
     SavedChange,
     SideInfo,
     SideTotals,
+    ValueChange,
 )
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.pairing import Match, Pairing
@@ -73,31 +81,34 @@ def diff_plans(left: DiffSide, right: DiffSide, pairs: Sequence[RegionPair] | No
     equal = all(pair.same_graph for pair in pairs)
     yardstick = None if equal else yardsticks((left.trace.regions, left.plan), (right.trace.regions, right.plan))
     saved: list[SavedChange] = []
+    fates: list[FateChange] = []
+    replaced: list[Rewrite] = []
+    values: list[ValueChange] = []
     for number, pair in enumerate(pairs):
+        there, here = left.region(pair.left), right.region(pair.right)
         judge = _Judge(pair, yardstick, left.trace, right.trace)
-        saved += _saved(left.region(pair.left), right.region(pair.right), pair, judge, number)
+        tensors = pair_tensors(there, here, pair.pairing)
+        causes = [judge.tensor(each) for each in tensors]
+        saved += fold_pairs(tensors, causes, find_ties(there.graph, here.graph, tensors, causes), number)
+        fates += fate_changes(there, here, pair.pairing, judge.cause, number)
+        values += value_changes(there.graph, here.graph, pair.pairing, number)
+        if not pair.same_graph:
+            replaced += rewrites(there.graph, here.graph, pair.pairing, number)
     by_rows = sum(row.delta_bytes for row in saved if row.cause is Cause.GRAPH)
     graph_bytes = by_rows if yardstick is None else yardstick.delta_bytes
     return Difference(
         left=_side_info(left),
         right=_side_info(right),
-        environment=(),
+        environment=environment_changes(left.trace, right.trace),
         regions=tuple(_region_difference(left, right, pair) for pair in pairs),
         saved=tuple(sorted(saved, key=by_weight)),
-        fates=(),
-        rewrites=(),
-        values=(),
+        fates=tuple(sorted(fates, key=lambda row: -row.count)),
+        rewrites=tuple(sorted(replaced, key=lambda row: -row.nodes)),
+        values=tuple(sorted(values, key=lambda row: -row.count)),
         graph_bytes=graph_bytes,
         decision_bytes=right.plan.saved_bytes - left.plan.saved_bytes - graph_bytes,
         yardstick="" if yardstick is None else yardstick.label,
     )
-
-
-def _saved(
-    left: PlannedRegion, right: PlannedRegion, pair: RegionPair, judge: _Judge, number: int
-) -> list[SavedChange]:
-    tensors = pair_tensors(left, right, pair.pairing)
-    return fold_pairs([(each, judge.cause(each)) for each in tensors], number)
 
 
 class _Judge:
@@ -109,16 +120,21 @@ class _Judge:
         if yardstick is not None:
             self._measured = _region(left, yardstick.left, pair.left), _region(right, yardstick.right, pair.right)
 
-    def cause(self, pair: TensorPair) -> Cause:
+    def tensor(self, pair: TensorPair) -> Cause:
         left, right = pair.left, pair.right
-        if left is None or right is None or left.fate is right.fate:
+        if left is None or right is None:
+            return Cause.GRAPH
+        return self.cause(left.position, right.position, left.fate, right.fate)
+
+    def cause(self, left: int, right: int, left_fate: Fate, right_fate: Fate) -> Cause:
+        """Why a pair of nodes, by position, has the fates that it has."""
+        if left_fate is right_fate:
             return Cause.GRAPH
         if self._same_graph or self._measured is None:
             return Cause.DECISION
         there, here = self._measured
-        fates = there.fates[left.position], here.fates[right.position]
-        saved = [fate is Fate.SAVED for fate in fates]
-        return Cause.GRAPH if saved == [left.fate is Fate.SAVED, right.fate is Fate.SAVED] else Cause.DECISION
+        saved = [there.fates[left] is Fate.SAVED, here.fates[right] is Fate.SAVED]
+        return Cause.GRAPH if saved == [left_fate is Fate.SAVED, right_fate is Fate.SAVED] else Cause.DECISION
 
 
 def _side_info(side: DiffSide) -> SideInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.diff_side import PlannedRegion, SavedTensor, Storage
@@ -150,19 +150,20 @@ def _side(
     )
 
 
-def fold_pairs(pairs: Iterable[tuple[TensorPair, Cause]], region: int) -> list[SavedChange]:
-    """Rows of pairs that differ alike, in the order of the graph."""
-    groups: dict[tuple[object, ...], list[TensorPair]] = {}
-    for pair, cause in pairs:
-        key = (cause, *(None if side is None else side.key for side in (pair.left, pair.right)))
-        groups.setdefault(key, []).append(pair)
+def fold_pairs(
+    pairs: Sequence[TensorPair], causes: Sequence[Cause], ties: Container[int], region: int
+) -> list[SavedChange]:
+    """Rows of pairs that differ alike, in the order of the graph. `ties` are positions in `pairs`."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, (pair, cause) in enumerate(zip(pairs, causes, strict=True)):
+        key = (cause, number in ties, *(None if side is None else side.key for side in (pair.left, pair.right)))
+        groups.setdefault(key, []).append(number)
     rows: list[SavedChange] = []
-    for key, group in groups.items():
+    for numbers in groups.values():
+        first, group = numbers[0], [pairs[number] for number in numbers]
         left = _folded([pair.left for pair in group if pair.left is not None])
         right = _folded([pair.right for pair in group if pair.right is not None])
-        cause = key[0]
-        assert isinstance(cause, Cause)
-        rows.append(SavedChange(len(group), left, right, cause, region))
+        rows.append(SavedChange(len(group), left, right, causes[first], region, first in ties))
     return rows
 
 
@@ -174,7 +175,7 @@ def _folded(sides: Sequence[TensorSide]) -> SavedSide | None:
     return SavedSide(
         fate=first.fate,
         nbytes=sum(side.nbytes for side in sides),
-        module=_modules([side.module for side in sides]),
+        module=folded_modules([side.module for side in sides]),
         what=first.what,
         shape=first.shape,
         dtype=first.dtype,
@@ -186,7 +187,7 @@ def _folded(sides: Sequence[TensorSide]) -> SavedSide | None:
     )
 
 
-def _modules(paths: Sequence[str | None]) -> str:
+def folded_modules(paths: Sequence[str | None]) -> str:
     """One name for all of them; the number of a layer stays where it is the same in all."""
     name = module_names(paths)
     numbers = {tuple(part for part in (path or "").split(".") if part.isdigit()) for path in paths}

@@ -146,18 +146,21 @@ class SavedChange:
 class FateChange:
     """`count` paired ops of one kind that the two plans put elsewhere. Views, which cost nothing, are left out.
 
-    `names` are pairs (left node, right node). `nbytes` is what their values take, on the right.
+    `names` are pairs (left node, right node); bytes are those of their values.
     """
 
     count: int
-    module: str
-    what: str
     left: Fate
     right: Fate
+    left_module: str
+    right_module: str
+    left_what: str
+    right_what: str
     left_nbytes: int
     right_nbytes: int
+    left_source: str | None
+    right_source: str | None
     names: tuple[tuple[str, str], ...]
-    source: str | None
     cause: Cause
     region: int = 0
 
@@ -172,22 +175,31 @@ class FateChange:
         return {self.left, self.right} in ({Fate.FORWARD, Fate.BACKWARD}, {Fate.SAVED, Fate.BACKWARD})
 
     def mirrored(self) -> FateChange:
-        names = tuple((right, left) for left, right in self.names)
-        return replace(
-            self,
+        return FateChange(
+            count=self.count,
             left=self.right,
             right=self.left,
+            left_module=self.right_module,
+            right_module=self.left_module,
+            left_what=self.right_what,
+            right_what=self.left_what,
             left_nbytes=self.right_nbytes,
             right_nbytes=self.left_nbytes,
-            names=names,
+            left_source=self.right_source,
+            right_source=self.left_source,
+            names=tuple((right, left) for left, right in self.names),
+            cause=self.cause,
+            region=self.region,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteSide:
     """The ops of one side of a rewrite, in one of its places: labels with counts in graph order, those of the forward
-    and those of the backward, views left out. `names` are all nodes in all places, views included."""
+    and those of the backward, views left out. `module` has ``*`` for layer numbers; `names` are all nodes in all
+    places, views included, and `flops` are theirs."""
 
+    module: str
     forward: tuple[tuple[str, int], ...]
     backward: tuple[tuple[str, int], ...]
     names: tuple[str, ...]
@@ -201,17 +213,21 @@ class RewriteSide:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Ops that became others, alike in `count` places; one side may be empty. `module` has ``*`` for layer numbers.
+    """Ops that became others, alike in `count` places; one side may be empty.
 
     `whole` says that all ops of that module are on one side only: the module itself was added or removed.
     """
 
     count: int
-    module: str
     left: RewriteSide
     right: RewriteSide
     whole: bool = False
     region: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of both sides, in all places."""
+        return len(self.left.names) + len(self.right.names)
 
     def mirrored(self) -> Rewrite:
         return replace(self, left=self.right, right=self.left)
@@ -221,23 +237,37 @@ class Rewrite:
 class ValueChange:
     """`count` paired nodes of the same op that differ in one `aspect`, from `left` to `right`.
 
-    Where the same change is found all over the graph it is one row whose `module` and `what` are empty: for a shape,
-    `left` and `right` are then the extents that changed. `names` are the pairs.
+    A change of dtype, device or extents that is the same all over the graph is one row: `module` and `what` are then
+    empty. For a shape, `left` and `right` are the extents that changed; the whole shapes where their ranks differ. For
+    arguments, they are the texts of the constants. `names` are the pairs.
     """
 
     aspect: Aspect
     left: tuple[Dim, ...]
     right: tuple[Dim, ...]
     count: int
-    module: str
+    left_module: str
+    right_module: str
     what: str
+    left_source: str | None
+    right_source: str | None
     names: tuple[tuple[str, str], ...]
-    source: str | None
     region: int = 0
 
     def mirrored(self) -> ValueChange:
-        names = tuple((right, left) for left, right in self.names)
-        return replace(self, left=self.right, right=self.left, names=names)
+        return ValueChange(
+            aspect=self.aspect,
+            left=self.right,
+            right=self.left,
+            count=self.count,
+            left_module=self.right_module,
+            right_module=self.left_module,
+            what=self.what,
+            left_source=self.right_source,
+            right_source=self.left_source,
+            names=tuple((right, left) for left, right in self.names),
+            region=self.region,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,60 @@
+"""What was traced differently, before any graph is looked at: software, device, level, mode, inputs, settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from aotcli.ir.difference import EnvironmentChange
+from aotcli.ir.trace import CaptureSettings, Trace
+
+# Settings that say how to capture and not what; and those that stand elsewhere in the list.
+_SILENT = frozenset({"device", "level", "loss", "train", "tensors", "inputs", "overrides", "with_source", "anonymize"})
+_WITHOUT_EFFECT = frozenset({"with_torch"})
+
+
+def environment_changes(left: Trace, right: Trace) -> tuple[EnvironmentChange, ...]:
+    """What differs, the most telling first. Names of models and files are no environment."""
+    found = zip(_facts(left), _facts(right), strict=True)
+    changes = [EnvironmentChange(what, mine, other) for (what, mine), (_, other) in found if mine != other]
+    return (*changes, *_override_changes(left, right), *_symbol_changes(left, right))
+
+
+def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
+    environment, settings = trace.environment, trace.settings
+    yield "torch", environment.torch
+    yield "device", environment.device
+    yield "device name", environment.device_name or "unknown"
+    yield "CUDA", environment.cuda or "none"
+    yield "level", settings.level
+    yield "mode", "train" if trace.train else "eval"
+    yield "loss", "inside" if trace.loss else "outside"
+    yield "tensors", trace.tensors
+    yield "parameter dtype", "/".join(trace.model.dtypes) or "none"
+    yield "inputs", ", ".join(trace.model.inputs) or "none"
+    yield "graph breaks", str(len(trace.breaks))
+    yield "mutated", ", ".join(trace.mutations) or "nothing"
+    for each in dataclasses.fields(CaptureSettings):
+        if each.name not in _SILENT | _WITHOUT_EFFECT:
+            value = getattr(settings, each.name)
+            yield each.name, "none" if value is None else str(value)
+
+
+def _override_changes(left: Trace, right: Trace) -> list[EnvironmentChange]:
+    mine, other = dict(left.settings.overrides), dict(right.settings.overrides)
+    names = sorted({*mine, *other})
+    return [
+        EnvironmentChange(name, mine.get(name, "default"), other.get(name, "default"))
+        for name in names
+        if mine.get(name) != other.get(name)
+    ]
+
+
+def _symbol_changes(left: Trace, right: Trace) -> list[EnvironmentChange]:
+    """Symbolic sizes that were traced at another number: the graph is the same, its bytes are not."""
+    mine, other = ({s.name: s.hint for graph in side.regions for s in graph.symbols} for side in (left, right))
+    return [
+        EnvironmentChange(f"symbol {name}", str(mine[name]), str(other[name]))
+        for name in sorted(mine.keys() & other.keys())
+        if mine[name] != other[name]
+    ]
