@@ -3,11 +3,13 @@
 Bare capture is Dynamo and AOTAutograd (for level inductor also Inductor's decompositions and joint passes) with no
 partitioner: the partition function hands back two empty halves, and everything stops when the compiled step would run.
 `trace` is everything that the command does from a model file to the text of its record, imports apart. Both build the
-model anew, on fake tensors.
+model anew, on fake tensors. What earlier turns left behind is collected before each, outside of the time taken: a
+command captures once.
 """
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -69,13 +71,16 @@ def compare(name: str, spec: str, settings: CaptureSettings, rounds: int) -> Fig
 
     def time_bare() -> float:
         nonlocal nodes
-        seconds, nodes = bare(load_workload(spec, settings), settings)
+        workload = load_workload(spec, settings)
+        gc.collect()
+        seconds, nodes = bare(workload, settings)
         return seconds
 
-    def trace() -> None:
-        dump_trace(capture(load_workload(spec, settings), settings).trace)
+    def time_trace() -> float:
+        gc.collect()
+        return elapsed(lambda: dump_trace(capture(load_workload(spec, settings), settings).trace))
 
-    timed: dict[str, Callable[[], float]] = {"trace": lambda: elapsed(trace), "bare": time_bare}
+    timed: dict[str, Callable[[], float]] = {"trace": time_trace, "bare": time_bare}
     times = interleaved(timed, rounds)
     ratio = paired_ratio(times["trace"], times["bare"])
     return Figure(

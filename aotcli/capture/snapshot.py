@@ -223,13 +223,16 @@ class _Reader:
         return OpaqueSpec(kind, type(value).__name__)
 
     def _tensor(self, value: torch.Tensor) -> TensorSpec:
-        sizes = tuple(torch_private.size_hint(dim) for dim in value.shape)
-        symbolic = any(isinstance(dim, torch.SymInt) for dim in value.shape)
+        shape = sizes = tuple(value.shape)
+        symbolic = any(type(dim) is not int for dim in shape)
+        if symbolic:
+            sizes = tuple(torch_private.size_hint(dim) for dim in shape)
+            shape = tuple(self._dim(dim) for dim in shape)
         nbytes = math.prod(sizes) * value.dtype.itemsize
         storage, storage_nbytes = self._storage(value, nbytes)
         strided = value.layout is torch.strided
         return TensorSpec(
-            shape=tuple(self._dim(dim) for dim in value.shape),
+            shape=shape,
             stride=tuple(self._dim(dim) for dim in value.stride()) if strided else (),
             dtype=str(value.dtype).removeprefix("torch."),
             device=str(value.device),
@@ -271,6 +274,8 @@ class _Reader:
             self._kept.append(own)
 
     def _dim(self, dim: Any) -> int | str:
+        if type(dim) is int:
+            return dim
         if isinstance(dim, torch.SymInt):
             self._remember(dim)
             text = str(dim.node.expr)

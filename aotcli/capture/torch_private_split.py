@@ -210,3 +210,13 @@ def compile_with_aot_eager(gm: fx.GraphModule, inputs: Sequence[Any], partition_
         keep_inference_input_mutations=True,
     )
     return backend(gm, inputs)
+
+
+def is_compiled_node(node: Any) -> bool:
+    """Whether an autograd node is the backward of a region that AOTAutograd compiled."""
+    return type(node).__name__ == "CompiledFunctionBackward"
+
+
+def current_autograd_node() -> Any:
+    """The node whose backward, or whose hook, runs now."""
+    return torch._C._current_autograd_node()

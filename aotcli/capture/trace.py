@@ -102,7 +102,7 @@ def _capture(
 
 
 # Captures after which a process collects what they left behind.
-_CAPTURES_PER_COLLECTION = 4
+_CAPTURES_PER_COLLECTION = 8
 _uncollected = itertools.count(1)
 
 

@@ -147,6 +147,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+_FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def render(document: Mapping[str, Json]) -> str:
     """`document` as text: keys in the order given, what fits on a line on one line, numbers in filled lines."""
     return "\n".join(_layout(dict(document), 0, expand=True)) + "\n"
@@ -154,7 +157,7 @@ def render(document: Mapping[str, Json]) -> str:
 
 def _layout(data: Json, depth: int, *, expand: bool = False) -> Iterator[str]:
     """Lines of `data`, without what stands before and after it on its first and last line."""
-    flat = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    flat = _FLAT.encode(data)
     if not isinstance(data, (dict, list)) or not data or (not expand and len(flat) <= _INLINE_WIDTH):
         yield flat
         return
@@ -162,7 +165,7 @@ def _layout(data: Json, depth: int, *, expand: bool = False) -> Iterator[str]:
     opening, closing = ("{", "}") if isinstance(data, dict) else ("[", "]")
     yield opening
     if isinstance(data, list) and not any(isinstance(part, (dict, list)) for part in data):
-        for line in _filled([json.dumps(part, ensure_ascii=False, allow_nan=False) for part in data]):
+        for line in _filled([_FLAT.encode(part) for part in data]):
             yield margin + line
     else:
         items = _items(data)
@@ -179,7 +182,7 @@ def _items(data: dict[str, Json] | list[Json]) -> list[tuple[str, Json]]:
     """What stands before each part, and the part."""
     if isinstance(data, list):
         return [("", part) for part in data]
-    return [(f"{json.dumps(key, ensure_ascii=False)}: ", part) for key, part in data.items()]
+    return [(f"{_FLAT.encode(key)}: ", part) for key, part in data.items()]
 
 
 def _filled(texts: list[str]) -> Iterator[str]:

@@ -13,7 +13,6 @@ has that of the second tensor of the first reference; ``@-`` has none; ``@*`` ha
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -86,7 +85,7 @@ class Tables:
         return None if tags == usual else tags
 
     def _interned(self, table: dict[str, Json], stem: str, sign: str, content: dict[str, Json]) -> str:
-        key = f"{sign}{json.dumps(content)}{stem}"
+        key = f"{sign}{content!r}{stem}"
         label = self._labels.get(key)
         if label is None:
             label = self._labels[key] = self._enter(table, stem, sign, content)
