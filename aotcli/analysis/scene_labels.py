@@ -1,0 +1,44 @@
+"""What a reader calls some ops that a picture shows as one: by the one that tells most, or by what they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotcli.analysis.op_names import op_label
+from aotcli.analysis.scene_step import Unit
+
+# Ops that decompositions leave: what is needed to tell the whole by, and its name.
+_IDIOMS: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"amax", "exp", "log", "gather"}), "cross entropy"),
+    (frozenset({"amax", "exp", "sum", "log"}), "log softmax"),
+    (frozenset({"amax", "exp", "sum", "div"}), "softmax"),
+    (frozenset({"erf", "exp"}), "gelu backward"),
+    (frozenset({"erf"}), "gelu"),
+    (frozenset({"var mean", "rsqrt"}), "norm"),
+    (frozenset({"pow", "mean", "rsqrt"}), "rms norm"),
+    (frozenset({"sigmoid", "mul"}), "silu"),
+    (frozenset({"random", "gt"}), "dropout"),
+)
+_PLAIN = frozenset(
+    "add,mul,sub,div,cast,where,full,full like,fill,clone,copy,alias,reciprocal,scalar tensor,empty,zeros,ones,iota"
+    ",ge,gt,le,lt,eq,ne,logical and,logical or,logical not,bitwise and,bitwise or,bitwise not,expand,squeeze,unsqueeze"
+    .split(",")
+)
+_MOST_NAMES = 2
+
+
+def label_units(units: Sequence[Unit]) -> str:
+    """``addmm``, ``gelu``, ``exp, log +3``. `units` are of one side and not empty."""
+    names = list(dict.fromkeys(op_label(unit.node.target) for unit in units))
+    if len(units) == 1:
+        return names[0]
+    known = frozenset(names)
+    for needed, name in _IDIOMS:
+        if needed <= known:
+            return name
+    telling = [name for name in names if name not in _PLAIN] or names
+    shown = telling[:_MOST_NAMES]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" +{rest}" if rest else "")
+
+
