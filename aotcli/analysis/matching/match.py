@@ -1,58 +1,121 @@
-"""Pairs of nodes of two joint graphs: by what leads to them and follows from them, then by place in their module."""
+"""Pairs of nodes of two joint graphs: what a diff, a check or a picture of a change rests on.
+
+In the order of how sure each step is:
+
+1. equal surroundings: one exact hash over all that leads to a node and all that follows from it (colours.py);
+2. parameters, buffers and inputs by name, once the modules of the two models have been paired (modules.py);
+3. outward from pairs, through arguments and lone users (spread.py);
+4. equal neighbourhoods, of falling radius;
+5. place in the sequence of one module and phase (place.py);
+6. what is left between pairs has another op (changed.py).
+
+Steps 3 to 5 are taken for labels of falling strictness (levels.py): with shape, dtype and constants first, the op alone
+last. They are taken for the forward alone first: the backward follows from it, so that most of what the backward reads
+is known by the time that it is looked at. Each step costs about as much as the nodes that are still free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-
-from aotcli.ir.joint import JointGraph, Node, NodeKind
+from aotcli.analysis.matching.board import Board, Both, Scope
+from aotcli.analysis.matching.changed import pair_changed
+from aotcli.analysis.matching.classes import mostly_equal, pair_equal, pair_unique
+from aotcli.analysis.matching.colours import neighbourhoods, two_sided
+from aotcli.analysis.matching.columns import Numbers
+from aotcli.analysis.matching.levels import Level, read_levels
+from aotcli.analysis.matching.place import align_groups
+from aotcli.analysis.matching.side import Side, first_of, read_side
+from aotcli.analysis.matching.spread import spread
+from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.pairing import Match, Pairing
-from aotcli.ir.tensor import tensor_leaves
+
+_RADIUS = 4
+_CHANGED_RADIUS = 2
+_ROUNDS = 4
 
 
 def match_graphs(left: JointGraph, right: JointGraph) -> Pairing:
-    """Pair the nodes of `left` with those of `right`, each at most once, placeholders with placeholders and ops with
-    ops. Names of nodes play no part. `match_graphs(right, left)` is the mirror of it."""
-    found = _Pairs(len(left.nodes), len(right.nodes))
-    numbers: dict[Hashable, int] = {}
-    labels = [[numbers.setdefault(_label(node), len(numbers)) for node in graph.nodes] for graph in (left, right)]
-    found.pair_alike([_two_sided(graph, own, numbers) for graph, own in zip((left, right), labels, strict=True)])
-    found.pair_alike(labels, Match.ALIGNED)
-    return Pairing(tuple(found.right_of), tuple(found.left_of), tuple(found.match))
+    """Pair the nodes of `left` with those of `right`, each at most once: placeholders with placeholders, ops with ops,
+    the output with the output. Names of nodes play no part, and `match_graphs(right, left)` is the mirror of it."""
+    numbers = Numbers()
+    sides = read_side(left, numbers), read_side(right, numbers)
+    # Among equals a choice may fall to what comes first: the graphs are put in an order of their own.
+    first = first_of(*sides, numbers)
+    if first is None:
+        positions = tuple(range(len(left.nodes)))
+        return Pairing(positions, positions, (Match.EXACT,) * len(positions))
+    if first is sides[0]:
+        return _match(sides[0], sides[1], numbers)
+    return _match(sides[1], sides[0], numbers).mirrored()
 
 
-class _Pairs:
-    def __init__(self, left: int, right: int) -> None:
-        self.right_of = [-1] * left
-        self.left_of = [-1] * right
-        self.match: list[Match | None] = [None] * left
-
-    def pair_alike(self, keys: Sequence[Sequence[int]], how: Match = Match.EXACT) -> None:
-        """Pair free nodes of equal key, in order."""
-        places: dict[int, list[int]] = {}
-        for j, key in enumerate(keys[1]):
-            if self.left_of[j] < 0:
-                places.setdefault(key, []).append(j)
-        for found in places.values():
-            found.reverse()
-        for i, key in enumerate(keys[0]):
-            if self.right_of[i] < 0 and places.get(key):
-                j = places[key].pop()
-                self.right_of[i], self.left_of[j], self.match[i] = j, i, how
+def _match(left: Side, right: Side, numbers: Numbers) -> Pairing:
+    board = Board(left, right)
+    _pair_outputs(board)
+    levels = read_levels(left, right, numbers)
+    for level in levels.same:
+        _pair_exactly(board, level)
+    _pair_named(board, levels.same[0])
+    for forward in (True, False):
+        for level in levels.same:
+            _pair_locally(board, level, board.scope(forward=forward))
+    _pair_changed(board, levels.changed)
+    return Pairing(tuple(left.mate), tuple(right.mate), tuple(board.match))
 
 
-def _label(node: Node) -> Hashable:
-    what = node.target if node.kind is NodeKind.OP else (node.origin or "")
-    consts = node.args[1:] if node.target == "operator.getitem" else ()
-    specs = tuple((leaf.shape, leaf.dtype) for leaf in tensor_leaves(node.value))
-    return (node.kind, what, consts, node.module, node.partitioner_tag == "is_backward", specs)
+def _pair_outputs(board: Board) -> None:
+    i, j = len(board.left.nodes) - 1, len(board.right.nodes) - 1
+    if i >= 0 and j >= 0 and board.left.nodes[i].kind is board.right.nodes[j].kind is NodeKind.OUTPUT:
+        board.pair(i, j, Match.EXACT)
 
 
-def _two_sided(graph: JointGraph, labels: Sequence[int], numbers: dict[Hashable, int]) -> list[int]:
-    up: list[int] = []
-    for position, inputs in enumerate(graph.inputs_of):
-        up.append(numbers.setdefault(("up", labels[position], *(up[i] for i in inputs)), len(numbers)))
-    down = [0] * len(up)
-    for position in reversed(range(len(up))):
-        users = tuple(sorted(down[user] for user in graph.users_of[position]))
-        down[position] = numbers.setdefault(("down", labels[position], users), len(numbers))
-    return [numbers.setdefault(("both", a, b), len(numbers)) for a, b in zip(up, down, strict=True)]
+def _pair_exactly(board: Board, level: Level) -> None:
+    scope = board.scope(forward=False)
+    if not scope.left or not scope.right:
+        return
+    colours = two_sided(board, level.labels, scope)
+    # Modules and names of parameters are given up only where that explains most of the graph.
+    if level.placed or mostly_equal(colours, scope):
+        pair_equal(board, colours, scope, Match.EXACT)
+
+
+def _pair_named(board: Board, level: Level) -> None:
+    """Pair placeholders that have a name in the model, by module and name, whatever their shape."""
+    found: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
+    for place, side in enumerate((board.left, board.right)):
+        for node, leaf in enumerate(side.columns.leaf):
+            if leaf is not None and side.mate[node] < 0:
+                found.setdefault((level.groups[place][node], leaf), ([], []))[place].append(node)
+    for ours, theirs in found.values():
+        if len(ours) == len(theirs) == 1:
+            board.pair(ours[0], theirs[0], Match.WIRED)
+
+
+def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
+    labels = level.labels
+    for _ in range(_ROUNDS):
+        scope = board.still_free(scope)
+        if not scope.left or not scope.right:
+            return
+        if not pair_equal(board, two_sided(board, labels, scope), scope, Match.WIRED) + _spread(board, labels, scope):
+            break
+    scope = board.still_free(scope)
+    for colours in reversed(neighbourhoods(board, labels, scope, _RADIUS)):
+        pair_unique(board, colours, scope, Match.NEAR)
+    _spread(board, labels, scope)
+    scope = board.still_free(scope)
+    if align_groups(board, labels, level.groups, scope):
+        _spread(board, labels, scope)
+
+
+def _spread(board: Board, labels: Both, scope: Scope) -> int:
+    """From all pairs there are. The arguments of the two outputs have no places in common."""
+    start = [i for i, j in enumerate(board.left.mate) if j >= 0 and board.left.nodes[i].kind is not NodeKind.OUTPUT]
+    return spread(board, labels, scope, start, Match.WIRED)
+
+
+def _pair_changed(board: Board, level: Level) -> None:
+    scope = board.scope(forward=False)
+    pair_equal(board, two_sided(board, level.labels, scope), scope, Match.CHANGED)
+    for colours in reversed(neighbourhoods(board, level.labels, board.still_free(scope), _CHANGED_RADIUS)):
+        pair_unique(board, colours, scope, Match.CHANGED)
+    pair_changed(board)

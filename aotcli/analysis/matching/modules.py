@@ -1,0 +1,100 @@
+"""Which module of one model is which of another.
+
+Paths alone would mislead: one more layer in a Sequential shifts the numbers of all that follow. So the modules, in the
+order in which the forward first enters them, are aligned by what they compute; where paths say the same, paths decide
+between equal alignments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from aotcli.analysis.matching.align import common_subsequence
+from aotcli.analysis.matching.columns import Numbers
+from aotcli.analysis.matching.side import Side
+from aotcli.ir.joint import NodeKind
+
+
+@dataclass(slots=True)
+class _Module:
+    """What a module does itself, without the modules inside it."""
+
+    path: str
+    type: str | None = None
+    ops: Counter[int] = field(default_factory=Counter[int])
+    full: Counter[tuple[int, int, int]] = field(default_factory=Counter[tuple[int, int, int]])
+
+
+def pair_modules(left: Side, right: Side) -> dict[str, str]:
+    """By path in the right graph, the path of the same module in the left one, where there is one."""
+    ours, theirs = _modules(left), _modules(right)
+    pairs: list[tuple[int, int]] = []
+    for level in (_by_work, _by_shapeless_work, _by_type):
+        tokens = [level(module) for module in ours], [level(module) for module in theirs]
+        pairs = _filled(pairs, ours, theirs, *tokens)
+    left_of = {theirs[j].path: ours[i].path for i, j in pairs}
+    taken = set(left_of.values())
+    # What is left may have moved, or have another class.
+    known = {path for path in left.columns.module if path is not None}
+    for path in dict.fromkeys(right.columns.module):
+        if path is not None and path not in left_of and path in known and path not in taken:
+            left_of[path] = path
+    return left_of
+
+
+def _by_work(module: _Module) -> Hashable:
+    return module.type, frozenset(module.full.items())
+
+
+def _by_shapeless_work(module: _Module) -> Hashable:
+    return module.type, frozenset(module.ops.items())
+
+
+def _by_type(module: _Module) -> Hashable:
+    return module.type or module.path
+
+
+def _modules(side: Side) -> list[_Module]:
+    """Modules that own nodes of the forward, in the order of their first op."""
+    found: dict[str, _Module] = {}
+    columns = side.columns
+    for node in side.order:
+        path = columns.module[node]
+        if path is None or side.backward[node] or side.nodes[node].kind is not NodeKind.OP:
+            continue
+        module = found.get(path)
+        if module is None:
+            module = found[path] = _Module(path, side.nodes[node].module_type)
+        module.ops[columns.op[node]] += 1
+        module.full[columns.op[node], columns.shape[node], columns.dtype[node]] += 1
+    return list(found.values())
+
+
+def _filled(
+    anchors: Sequence[tuple[int, int]],
+    left: Sequence[_Module],
+    right: Sequence[_Module],
+    left_tokens: Sequence[Hashable],
+    right_tokens: Sequence[Hashable],
+) -> list[tuple[int, int]]:
+    """`anchors`, and between them the modules of equal token."""
+    numbers = Numbers()
+    plain = [numbers.of(token) for token in left_tokens], [numbers.of(token) for token in right_tokens]
+    named = (
+        [numbers.of((module.path, token)) for module, token in zip(left, plain[0], strict=True)],
+        [numbers.of((module.path, token)) for module, token in zip(right, plain[1], strict=True)],
+    )
+    found: list[tuple[int, int]] = []
+    start = (0, 0)
+    for end in (*anchors, (len(left), len(right))):
+        ours, theirs = slice(start[0], end[0]), slice(start[1], end[1])
+        by_token = common_subsequence(plain[0][ours], plain[1][theirs])
+        by_name = common_subsequence(named[0][ours], named[1][theirs])
+        better = by_name if len(by_name) >= len(by_token) else by_token
+        found += [(start[0] + i, start[1] + j) for i, j in better]
+        if end != (len(left), len(right)):
+            found.append(end)
+        start = end[0] + 1, end[1] + 1
+    return found
