@@ -2,7 +2,7 @@
 
     judge_figures(limits, before, now)   -> breaches of saved_bytes, peak_bytes, recompute_flops
     judge_ops(limits, regions, baseline) -> forbidden ops that a graph has
-    judge_structure(limits, before, now) -> a graph that is not the baseline's
+    judge_structure(limits, found)       -> a graph that is not the baseline's
     find_gains(limits, before, now)      -> figures that fell by more than they may grow
 
 `before` is None where there is no baseline: `max` and `forbid_ops` are demanded all the same. Breaches come without
@@ -18,8 +18,9 @@ from fnmatch import translate
 from aotcli.analysis.cse import eliminate_common
 from aotcli.analysis.dce import eliminate_dead
 from aotcli.ir.check import FigureBreach, Figures, Gain, Limits, OpBreach, Structure, StructureBreach
-from aotcli.ir.fingerprint import fingerprint
+from aotcli.ir.fingerprint import canonical_order, fingerprint
 from aotcli.ir.joint import JointGraph, Node, NodeKind
+from aotcli.ir.plan import describe_node
 
 
 def judge_figures(limits: Limits, before: Figures | None, now: Figures) -> tuple[FigureBreach, ...]:
@@ -83,17 +84,15 @@ def _count(found: Sequence[tuple[JointGraph, Node]]) -> dict[str, int]:
     return counts
 
 
-def judge_structure(
-    limits: Limits, before: Sequence[JointGraph], now: Sequence[JointGraph]
-) -> tuple[StructureBreach, ...]:
-    """A breach where the graphs are less alike than `structure` demands, and nothing otherwise."""
-    if limits.structure is Structure.IGNORE:
-        return ()
-    found = compare_structure(before, now)
-    kept = {Structure.EXACT: (Structure.EXACT,), Structure.EQUIVALENT: (Structure.EXACT, Structure.EQUIVALENT)}
-    if found in kept[limits.structure]:
-        return ()
-    return (StructureBreach(limits.structure, found),)
+def judge_structure(limits: Limits, found: Structure, first: str = "") -> tuple[StructureBreach, ...]:
+    """A breach where the graphs are less alike than `structure` demands; `found` is what `compare_structure` says, and
+    `first` where they first differ."""
+    kept = {
+        Structure.EXACT: (Structure.EXACT,),
+        Structure.EQUIVALENT: (Structure.EXACT, Structure.EQUIVALENT),
+        Structure.IGNORE: tuple(Structure),
+    }
+    return () if found in kept[limits.structure] else (StructureBreach(limits.structure, found, first),)
 
 
 def compare_structure(before: Sequence[JointGraph], now: Sequence[JointGraph]) -> Structure:
@@ -112,3 +111,26 @@ def _fingerprints(graphs: Iterable[JointGraph]) -> list[str]:
 def _reduced(graph: JointGraph) -> JointGraph:
     """`graph` without dead code and with common subexpressions merged."""
     return eliminate_common(eliminate_dead(graph)[0])[0]
+
+
+def first_difference(before: Sequence[JointGraph], now: Sequence[JointGraph]) -> str:
+    """Where two captures first differ, in canonical order, as a phrase."""
+    if len(before) != len(now):
+        return f"{len(now)} regions instead of {len(before)}"
+    for old, new in zip(before, now, strict=True):
+        if fingerprint(old) != fingerprint(new):
+            region = f"{new.name}: " if len(now) > 1 else ""
+            return f"{region}{_first_node(old, new)}"
+    return ""
+
+
+def _first_node(before: JointGraph, now: JointGraph) -> str:
+    for old_position, position in zip(canonical_order(before), canonical_order(now), strict=False):
+        old, new = describe_node(before.nodes[old_position]), describe_node(now.nodes[position])
+        if old != new:
+            node = now.nodes[position]
+            place = f" in {node.module}" if node.module else ""
+            return f"{node.name}{place} is {new}, and was {old}"
+    if len(before.nodes) != len(now.nodes):
+        return f"{len(now.nodes)} nodes instead of {len(before.nodes)}"
+    return "the ops are the same, with other arguments, strides, aliases or static inputs"

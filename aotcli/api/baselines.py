@@ -30,7 +30,7 @@ from aotcli.ir.baseline import Accepted, Baseline, accept_regions, accepted_deci
 from aotcli.ir.check import Figures
 from aotcli.ir.files import read_text, write_text
 from aotcli.ir.partition import Partition
-from aotcli.ir.privacy import hashed
+from aotcli.ir.privacy import hashed, without_paths
 from aotcli.ir.trace import Trace
 
 FOLDER = ".aotcli"
@@ -68,7 +68,8 @@ class BaselineStore:
         Raises RecordError where the file is damaged, no record, of a newer schema, or the baseline of another name.
         """
         path = self.path(name)
-        return _read(path, name) if path.is_file() else None
+        fix = f'take it from git again, or make it anew: aotcli check {name}; aotcli accept {name} --reason "..."'
+        return _read(path, name, fix) if path.is_file() else None
 
     def write_new(self, name: str, baseline: Baseline, folder: Path | None = None) -> Path:
         """Write `baseline` beside the accepted one (or into `folder`, where it is an artefact), and give its path.
@@ -94,21 +95,26 @@ class BaselineStore:
         Raises InputError where nothing waits, RecordError where it is damaged, OutputError where the baseline cannot
         be written.
         """
-        new = self.new_path(name)
-        if not new.is_file():
-            raise self._nothing_waits(name)
-        waiting = _read(new, name)
+        waiting = self.read_new(name)
         if waiting.accepted is None:
             raise RecordError(
-                f"{shown(new)} is a record, and no baseline",
+                f"{shown(self.new_path(name))} is a record, and no baseline",
                 why="it holds no plan to accept",
                 fix=f"let check write it: aotcli check {name}",
             )
         accepted = dataclasses.replace(waiting.accepted, reason=" ".join(reason.split()))
         baseline = dataclasses.replace(waiting, accepted=accepted)
-        write_text(dump_baseline(baseline), self.path(name))
+        # By force: a damaged file in its place may no longer look like one of ours.
+        write_text(dump_baseline(baseline), self.path(name), force=True)
         self.drop_new(name)
         return baseline
+
+    def read_new(self, name: str) -> Baseline:
+        """What waits to be accepted. Raises InputError where nothing does, and what `read` raises."""
+        path = self.new_path(name)
+        if not path.is_file():
+            raise self._nothing_waits(name)
+        return _read(path, name, f"check again: aotcli check {name}")
 
     def _nothing_waits(self, name: str) -> InputError:
         waiting = self.new_names()
@@ -124,18 +130,18 @@ class BaselineStore:
         return InputError(f"nothing waits to be accepted for {name!r}", why=why, fix=fix)
 
 
-def _read(path: Path, name: str) -> Baseline:
+def _read(path: Path, name: str, fix: str) -> Baseline:
     try:
         baseline = load_baseline(read_text(path))
     except RecordError as error:
-        fix = error.fix if "version" in error.what else f"make it anew: rm {shown(path)}; aotcli check {name}"
-        raise RecordError(f"{shown(path)}: {error.what}", why=error.why, fix=fix) from None
+        advice = error.fix if "of version" in error.what else fix
+        raise RecordError(f"{shown(path)}: {error.what}", why=error.why, fix=advice) from None
     own = baseline.accepted.name if baseline.accepted is not None else name
     if own != name:
         raise RecordError(
             f"{shown(path)} is the baseline of {own!r}, not of {name!r}",
-            why="it says so itself: it was copied or renamed",
-            fix=f"make one of its own: rm {shown(path)}; aotcli check {name}",
+            why="it says so itself: the file was copied or renamed",
+            fix=fix,
         )
     return baseline
 
@@ -165,22 +171,26 @@ def shown(path: Path) -> str:
     return relative if len(relative) < len(str(path)) else str(path)
 
 
-def new_baseline(trace: Trace, plan: Plan, *, name: str, model: str, strategy: str = "", test: str = "") -> Baseline:
+def new_baseline(trace: Trace, plan: Plan, *, name: str, model: str, test: str = "") -> Baseline:
     """What waits to be accepted: a captured step with one strategy's plan of it.
 
-    `model` is how the configuration (or the test) names the model, `strategy` how it names the strategy (the plan's
-    label, where empty); `test` is the id of the test that keeps the baseline.
+    `model` is how the configuration (or the test) names the model, `test` the id of the test that keeps the baseline.
     """
     accepted = Accepted(
         name=name,
-        model=hashed(model) if trace.settings.anonymize else model,
-        strategy=strategy or plan.label,
+        model=model_label(model, trace),
+        strategy=plan.label,
         aotcli=__version__,
         figures=plan_figures(plan.partitions),
         regions=accept_regions(trace, plan.partitions),
         test=test,
     )
     return Baseline(trace, accepted)
+
+
+def model_label(model: str, trace: Trace) -> str:
+    """How a baseline names its model: not at all where names are hashed."""
+    return hashed(model) if trace.settings.anonymize else without_paths(model)
 
 
 def plan_figures(partitions: Iterable[Partition]) -> Figures:

@@ -67,10 +67,14 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A captured step and what was accepted of it; `accepted` is None for a plain record put in a baseline's place."""
+    """A captured step and what was accepted of it; `accepted` is None for a plain record put in a baseline's place.
+
+    `note` says so where a newer aotcli wrote it.
+    """
 
     trace: Trace
     accepted: Accepted | None = None
+    note: str = ""
 
 
 def accept_regions(trace: Trace, partitions: Sequence[Partition]) -> tuple[AcceptedRegion, ...]:
@@ -130,10 +134,10 @@ def dump_baseline(baseline: Baseline) -> str:
 def load_baseline(text: str) -> Baseline:
     """The baseline in the text of a record. Raises RecordError where it is damaged, no record, or too new."""
     trace = load_trace(text)
-    document, _ = parse(text, TRACE_SCHEMA)
+    document, note = parse(text, TRACE_SCHEMA)
     if KEY not in document:
-        return Baseline(trace)
+        return Baseline(trace, note=note)
     accepted = from_json(Accepted, document[KEY], Place(KEY))
     if len(accepted.regions) != len(trace.regions):
         raise Place(KEY).error(f"it has a plan for {len(accepted.regions)} regions of {len(trace.regions)}")
-    return Baseline(trace, accepted)
+    return Baseline(trace, accepted, note)

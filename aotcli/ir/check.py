@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from aotcli.ir.difference import EnvironmentChange
+from aotcli.ir.difference import Difference, EnvironmentChange
 from aotcli.ir.tensor import Dim
+from aotcli.ir.trace import CaptureSettings
 
 
 class Quantity(StrEnum):
@@ -71,7 +72,7 @@ class Structure(StrEnum):
     """How alike the graph must be to the baseline's.
 
     EXACT: the same fingerprint, region by region. EQUIVALENT: the same once dead code and common subexpressions are
-    gone (the order of independent ops is in no fingerprint). IGNORE: not looked at.
+    gone (the order of independent ops is in no fingerprint). IGNORE: any other, or not looked at.
     """
 
     EXACT = "exact"
@@ -90,6 +91,25 @@ class Limits:
     forbid_ops: tuple[str, ...] = ()
     structure: Structure = Structure.IGNORE
     strict_env: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedModel:
+    """A model to check. `spec` is as the configuration spells it, `target` as seen from the current folder: a model or
+    a record (`is_record`). `words` is `target` with capture options, as typed. `config` is the file that demands this.
+    `test` is the id of the test that does, "" where a configuration does."""
+
+    name: str
+    spec: str
+    target: str = ""
+    strategy: str = "mincut"
+    limits: Limits = field(default_factory=Limits)
+    settings: CaptureSettings = field(default_factory=CaptureSettings)
+    cache: bool = True
+    is_record: bool = False
+    words: str = ""
+    config: str = "pyproject.toml"
+    test: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +133,7 @@ class Contributor:
 class FigureBreach:
     """A figure above its limit. `growth` is None where the limit is `max`; `allowed` is the most that would do.
 
-    `contributors` make up the difference to the baseline, or where there is no baseline the figure itself.
+    `contributors` make up the difference to the baseline where the figure `grew`, else the figure itself.
     """
 
     quantity: Quantity
@@ -126,6 +146,10 @@ class FigureBreach:
     @property
     def rule(self) -> str:
         return f"{self.quantity}.{'max' if self.growth is None else 'growth'}"
+
+    @property
+    def grew(self) -> bool:
+        return self.before is not None and self.now > self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +203,18 @@ class Failure:
     exit_code: int
 
 
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A baseline that was just accepted: its path and size, its figures, and those of the one that it replaces."""
+
+    name: str
+    path: str
+    nbytes: int
+    now: Figures
+    before: Figures | None
+    reason: str
+
+
 class Verdict(StrEnum):
     """What came of one model."""
 
@@ -196,15 +232,15 @@ _EXIT_CODES = {Verdict.OK: 0, Verdict.BETTER: 0, Verdict.NEW: 1, Verdict.FAIL: 1
 class ModelCheck:
     """One model held against its baseline.
 
-    `spec` is as the configuration has it. `baseline` is the path of the baseline, there or not; `written` that of the
-    new one, None where none was written. `now` is None with a `failure`, `before` None without a baseline.
-    `environment` and `settings` are what the baseline was made with and what differs from now. `graph_changes` are
-    phrases. `same_graph` is None where there was nothing to compare with. `config` is the file that sets the limits.
+    `baseline` is the path of the baseline, there or not; `written` that of the new one, None where none was written.
+    `now` is None where nothing could be planned, `before` None without a baseline. `environment` and `settings` are what the baseline
+    was made with, where it differs from now; `traced` says how the model is traced now. `structure` is how alike the
+    graphs are (None: nothing to compare with); `difference` is that of the two plans, where there is one to explain.
+    `replanned` is what this aotcli makes of the baseline's own graph, where that is not what was accepted. `reason` is
+    why the baseline was accepted. `accept_command` and `look_command` are what to type next.
     """
 
-    name: str
-    spec: str
-    strategy: str
+    model: CheckedModel
     baseline: str
     now: Figures | None = None
     before: Figures | None = None
@@ -213,15 +249,20 @@ class ModelCheck:
     environment: tuple[EnvironmentChange, ...] = ()
     settings: tuple[EnvironmentChange, ...] = ()
     traced: str = ""
-    same_graph: bool | None = None
-    graph_changes: tuple[str, ...] = ()
+    structure: Structure | None = None
+    difference: Difference | None = None
+    replanned: Figures | None = None
+    reason: str = ""
     notes: tuple[str, ...] = ()
     written: str | None = None
     failure: Failure | None = None
     accept_command: str = ""
     look_command: str = ""
-    config: str = ""
     elapsed_s: float = field(default=0.0, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
 
     @property
     def verdict(self) -> Verdict:
