@@ -33,7 +33,7 @@ from aotcli.analysis.limits_contributors import (
     saved_contributors,
     saved_rows,
 )
-from aotcli.analysis.limits_environment import environment_changes, setting_changes
+from aotcli.analysis.limits_environment import split_changes
 from aotcli.analysis.summary import Plan
 from aotcli.api.baselines import BaselineStore, accepted_partitions, model_label, new_baseline, plan_figures, shown
 from aotcli.api.choice import choose_strategies
@@ -50,9 +50,12 @@ from aotcli.ir.check import (
     OpBreach,
     Quantity,
     Structure,
+    Verdict,
 )
 from aotcli.ir.difference import Difference, EnvironmentChange
 from aotcli.ir.trace import Trace
+
+_USUAL = "mincut"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def judge(model: CheckedModel, trace: Trace, plan: Plan, store: BaselineStore, k
     except AotcliError as error:
         result = dataclasses.replace(result, failure=Failure(error.what, error.why, error.fix, error.exit_code))
     written = _keep(new, baseline, store, keep)
-    return _with_commands(dataclasses.replace(result, written=written), keep)
+    return _with_commands(dataclasses.replace(result, written=written), baseline, keep)
 
 
 def _accepted_side(model: CheckedModel, baseline: Baseline) -> _Side:
@@ -148,7 +151,7 @@ def _judged_alone(result: ModelCheck, now: _Side) -> ModelCheck:
 
 def _compared(result: ModelCheck, baseline: Baseline, before: _Side, now: _Side) -> ModelCheck:
     limits = result.model.limits
-    environment = environment_changes(before.trace, now.trace)
+    environment, others = split_changes(before.trace, now.trace)
     structure = compare_structure(before.trace.regions, now.trace.regions)
     first = "" if structure is Structure.EXACT else first_difference(before.trace.regions, now.trace.regions)
     by_structure = judge_structure(limits, structure, first)
@@ -169,7 +172,7 @@ def _compared(result: ModelCheck, baseline: Baseline, before: _Side, now: _Side)
         breaches=tuple(_explained(breach, before, now, difference) for breach in found),
         gains=gains,
         environment=environment,
-        settings=_settings(baseline, before, now),
+        settings=(*others, *_plan_changes(baseline, before, now)),
         structure=structure,
         difference=difference,
         replanned=_replanned(baseline, now.figures),
@@ -178,10 +181,11 @@ def _compared(result: ModelCheck, baseline: Baseline, before: _Side, now: _Side)
     )
 
 
-def _settings(baseline: Baseline, before: _Side, now: _Side) -> tuple[EnvironmentChange, ...]:
-    changes = list(setting_changes(before.trace, now.trace))
+def _plan_changes(baseline: Baseline, before: _Side, now: _Side) -> tuple[EnvironmentChange, ...]:
+    """What planned the baseline otherwise."""
+    changes: list[EnvironmentChange] = []
     if before.plan.label != now.plan.label:
-        changes.insert(0, EnvironmentChange("strategy", before.plan.label, now.plan.label))
+        changes.append(EnvironmentChange("strategy", before.plan.label, now.plan.label))
     if baseline.accepted is not None and baseline.accepted.aotcli != __version__:
         changes.append(EnvironmentChange("aotcli", baseline.accepted.aotcli, __version__))
     return tuple(changes)
@@ -255,7 +259,7 @@ def _says_the_same(old: Baseline, new: Baseline) -> bool:
     """Whether nothing but the reason, the version of aotcli, and names and lines in the graph differ."""
     if old.accepted is None or new.accepted is None or _essence(old.accepted) != _essence(new.accepted):
         return False
-    if environment_changes(old.trace, new.trace) or setting_changes(old.trace, new.trace):
+    if any(split_changes(old.trace, new.trace)):
         return False
     return compare_structure(old.trace.regions, new.trace.regions) is Structure.EXACT
 
@@ -264,10 +268,10 @@ def _essence(accepted: Accepted) -> Accepted:
     return dataclasses.replace(accepted, reason="", aotcli="")
 
 
-def _with_commands(result: ModelCheck, keep: Keep) -> ModelCheck:
+def _with_commands(result: ModelCheck, baseline: Baseline | None, keep: Keep) -> ModelCheck:
     """What to type next: to accept the new baseline, and to look at what changed."""
     model, written = result.model, result.written
-    if written is None and result.verdict.value == "ok":
+    if written is None and result.verdict is Verdict.OK:
         return result
     reason = "" if result.before is None and result.failure is None else ' --reason "why"'
     accept = f"aotcli accept {model.name}{reason}"
@@ -275,10 +279,17 @@ def _with_commands(result: ModelCheck, keep: Keep) -> ModelCheck:
         again = f"pytest {shlex.quote(model.test)}" if model.test else f"aotcli check {model.name}"
         accept = f"{again}; {accept}"
     other = written if written is not None else model.words
-    at = "" if model.strategy == "mincut" else f"@{model.strategy}"
-    look = f"aotcli partition {shlex.quote(other)}" if other else ""
+    look = f"aotcli partition {shlex.quote(other)}{_option(model.strategy)}" if other else ""
     if result.before is not None and other:
-        look = f"aotcli diff {shlex.quote(result.baseline + at)} {shlex.quote(other + at)}"
-    elif at and look:
-        look += f" --strategy {shlex.quote(model.strategy)}"
+        old = model.strategy if baseline is None or baseline.accepted is None else baseline.accepted.strategy
+        look = f"aotcli diff {_planned_by(result.baseline, old)} {_planned_by(other, model.strategy)}"
     return dataclasses.replace(result, accept_command=accept, look_command=look)
+
+
+def _option(strategy: str) -> str:
+    return "" if strategy == _USUAL else f" --strategy {shlex.quote(strategy)}"
+
+
+def _planned_by(target: str, strategy: str) -> str:
+    """A target of `aotcli diff`, with the strategy that plans it where it is not the usual one."""
+    return shlex.quote(target if strategy == _USUAL else f"{target}@{strategy}")
