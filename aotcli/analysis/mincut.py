@@ -24,23 +24,30 @@ from aotcli.analysis.mincut_network import cut_network
 from aotcli.analysis.mincut_problem import Heuristic, Problem, pose
 from aotcli.analysis.mincut_reasons import saved_reason
 from aotcli.analysis.mincut_weights import find_weights
+from aotcli.analysis.wishes import NO_WISHES, Wishes
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Decision
 from aotcli.ir.tensor import SymbolSpec
 
 
 def decide(
-    graph: JointGraph, heuristic: Heuristic, *, cse: bool = True, ignored: Iterable[tuple[str, str]] = ()
+    graph: JointGraph,
+    heuristic: Heuristic,
+    *,
+    cse: bool = True,
+    ignored: Iterable[tuple[str, str]] = (),
+    wishes: Wishes = NO_WISHES,
 ) -> Decision:
     """What to save of `graph`, by name, with reasons; bans, weights and the cut's value as evidence.
 
     A node is in `weights` if it could be saved. `ignored` are (node, rule) pairs that are left out, to see what a
-    reason was worth. Where nothing needs a backward nothing is saved. Raises PlanImpossibleError where checkpoint
-    annotations contradict each other, StrategyError for an unknown op set or op.
+    reason was worth; `wishes` is what a user wants saved or recomputed. Where nothing needs a backward nothing is
+    saved. Raises PlanImpossibleError where annotations and wishes contradict each other, StrategyError for an unknown
+    op set or op.
     """
     live, removed = eliminate_dead(graph)
     reduced, replaced = eliminate_common(live) if cse else (live, {})
-    problem = pose(reduced, heuristic, ignored)
+    problem = pose(reduced, heuristic, ignored, wishes.renamed(replaced))
     if not any(problem.roles.required_backward):
         return Decision(saved=(), replaced=replaced, removed=removed)
     bans = find_bans(problem)

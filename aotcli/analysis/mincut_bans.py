@@ -43,9 +43,11 @@ def find_bans(problem: Problem) -> Bans:
 
 def _ban_allowed(problem: Problem) -> list[bool]:
     recompute, view = problem.policies.must_recompute, problem.ops.view
+    released, kept = problem.wished.released, problem.wished.kept
     return [
         not recompute[position]
-        and not view[position]
+        and position not in released
+        and (position in kept or not view[position])
         and not (isinstance(node.value, SymbolSpec) and node.value.kind == "float")
         for position, node in enumerate(problem.graph.nodes)
     ]

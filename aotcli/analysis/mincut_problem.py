@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from aotcli.analysis.mincut_fusion import Fusion, fusion
 from aotcli.analysis.mincut_mutation import MutatedReads, mutated_reads
 from aotcli.analysis.mincut_tags import Policies, checkpoint_policies
+from aotcli.analysis.mincut_wishes import Wished, place_wishes
 from aotcli.analysis.opsets import OpFacts, op_facts
 from aotcli.analysis.roles import Roles, classify
+from aotcli.analysis.wishes import NO_WISHES, Wishes
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.tensor import torch_nbytes
 
@@ -48,7 +50,8 @@ class Heuristic:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What the rules look at. `sizes` are bytes as torch counts them, by position; `ignored` are rules to leave out."""
+    """What the rules look at. `sizes` are bytes as torch counts them, by position; `ignored` are rules to leave out;
+    `wished` is what a user asks for beside the graph's annotations."""
 
     graph: JointGraph
     heuristic: Heuristic
@@ -59,13 +62,16 @@ class Problem:
     mutated: MutatedReads
     sizes: list[int]
     ignored: frozenset[tuple[int, str]]
+    wished: Wished = field(default_factory=Wished)
 
     def applies(self, position: int, rule: Rule) -> bool:
         return (position, rule) not in self.ignored
 
 
-def pose(graph: JointGraph, heuristic: Heuristic, ignored: Iterable[tuple[str, str]] = ()) -> Problem:
-    """The problem for a graph without dead nodes and duplicates.
+def pose(
+    graph: JointGraph, heuristic: Heuristic, ignored: Iterable[tuple[str, str]] = (), wishes: Wishes = NO_WISHES
+) -> Problem:
+    """The problem for a graph without dead nodes and duplicates; `wishes` name nodes of it.
 
     `ignored` are (node, rule) pairs to leave out, to see what a stated reason was worth; a ban that is stated for a
     view or a part of a tuple is that of what it was taken from. Leaving out `cut` or `needed by backward` forbids
@@ -75,6 +81,7 @@ def pose(graph: JointGraph, heuristic: Heuristic, ignored: Iterable[tuple[str, s
     ops = op_facts(graph, heuristic.op_set, heuristic.recomputable_ops)
     mutated = mutated_reads(graph, roles)
     policies = checkpoint_policies(graph)
+    wished = place_wishes(graph, policies, mutated, wishes)
     without = frozenset(pair for name, rule in ignored for pair in _with_origins(graph, ops, name, rule))
     for position in mutated.source:
         # A policy cannot make a recomputation right that reads a changed input.
@@ -92,6 +99,7 @@ def pose(graph: JointGraph, heuristic: Heuristic, ignored: Iterable[tuple[str, s
         mutated=mutated,
         sizes=[torch_nbytes(node.value) for node in graph.nodes],
         ignored=without,
+        wished=wished,
     )
 
 

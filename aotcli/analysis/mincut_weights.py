@@ -46,6 +46,8 @@ def find_weights(problem: Problem) -> list[int | None]:
     for position in problem.mutated.unsaveable:
         if problem.applies(position, Rule.MUTATED):
             weights[position] = None
+    for position in problem.wished.unsaveable:
+        weights[position] = None
     for position, rule in problem.ignored:
         if rule in (Rule.CUT, Rule.NEEDED):
             weights[position] = None

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 from aotcli.analysis.assemble import assemble
 from aotcli.analysis.mincut import decide
 from aotcli.analysis.mincut_problem import Heuristic
+from aotcli.analysis.wishes import NO_WISHES, Wishes
 from aotcli.errors import StrategyError
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.partition import Partition
+from aotcli.ir.partition import Decision, Partition
 from aotcli.strategies._contract import Strategy
 
 
@@ -41,12 +42,19 @@ class MinCut(Strategy):
             )
 
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
-        heuristic = Heuristic(
+        return assemble(graph, self.decide_with(graph), strategy=self.name, options=self.options)
+
+    def decide_with(self, graph: JointGraph, wishes: Wishes = NO_WISHES) -> Decision:
+        """What is saved of `graph` with these options, and with what a user wishes beside them."""
+        return decide(graph, self.heuristic, cse=self.cse, wishes=wishes)
+
+    @property
+    def heuristic(self) -> Heuristic:
+        """The options that are the heuristic's own."""
+        return Heuristic(
             op_set=self.op_set,
             recomputable_ops=self.recomputable_ops,
             aggressive=self.aggressive,
             max_distance=self.max_distance,
             ban_non_builtin=self.ban_non_builtin,
         )
-        decision = decide(graph, heuristic, cse=self.cse)
-        return assemble(graph, decision, strategy=self.name, options=self.options)
