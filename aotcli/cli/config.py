@@ -11,6 +11,8 @@
     gpt = "train/gpt.py"
     small = { model = "train/gpt.py", set = { layers = 2 } }
 
+    [tool.aotcli.check.models.gpt]      # what `aotcli check` demands: aotcli/cli/check_config.py
+
 Precedence, highest first: the command line, the model's own table, [tool.aotcli], the defaults.
 """
 
@@ -26,7 +28,7 @@ from typing import Any
 from aotcli.errors import ConfigError
 
 # Key -> (the field of GivenCapture, the type its value must have).
-_CAPTURE_KEYS: Mapping[str, tuple[str, type]] = {
+CAPTURE_KEYS: Mapping[str, tuple[str, type]] = {
     "input": ("inputs", list),
     "set": ("overrides", dict),
     "device": ("device", str),
@@ -55,13 +57,17 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a project says. `path` is the pyproject.toml, None where there is none with [tool.aotcli]."""
+    """What a project says. `path` is the pyproject.toml, None where there is none with [tool.aotcli].
+
+    `check` is the table of that name as it stands: only the commands that use it read it.
+    """
 
     path: Path | None = None
     model: str | None = None
     models: Mapping[str, ModelEntry] = field(default_factory=dict)
     strategies: tuple[str, ...] = ()
     capture: Mapping[str, Any] = field(default_factory=dict)
+    check: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load_config(start: Path) -> Config:
@@ -94,17 +100,19 @@ def _tool_table(path: Path) -> dict[str, Any] | None:
 
 def _parse(path: Path, table: Mapping[str, Any]) -> Config:
     where = f"{path} [tool.aotcli]"
-    _refuse_unknown(where, table, ("model", "models", "strategy", *_CAPTURE_KEYS))
+    refuse_unknown(where, table, ("model", "models", "strategy", "check", *CAPTURE_KEYS))
     model = table.get("model")
     if model is not None:
-        _check_type(where, "model", model, str)
+        check_type(where, "model", model, str)
     strategy = table.get("strategy", [])
     strategies = [strategy] if isinstance(strategy, str) else strategy
-    _check_texts(where, "strategy", strategies)
+    check_texts(where, "strategy", strategies)
     models = table.get("models", {})
-    _check_type(where, "models", models, dict)
+    check_type(where, "models", models, dict)
     entries = {name: _entry(f"{path} [tool.aotcli.models]", name, value) for name, value in models.items()}
-    return Config(path, model, entries, tuple(strategies), _capture_settings(where, table))
+    check = table.get("check", {})
+    check_type(where, "check", check, dict)
+    return Config(path, model, entries, tuple(strategies), capture_table(where, table), check)
 
 
 def _entry(where: str, name: str, value: Any) -> ModelEntry:
@@ -116,22 +124,23 @@ def _entry(where: str, name: str, value: Any) -> ModelEntry:
             fix=f'write {name} = "model.py" or {name} = {{ model = "model.py", level = "aten" }}',
         )
     where = f"{where} {name}"
-    _refuse_unknown(where, value, ("model", *_CAPTURE_KEYS))
-    return ModelEntry(value["model"], _capture_settings(where, value))
+    refuse_unknown(where, value, ("model", *CAPTURE_KEYS))
+    return ModelEntry(value["model"], capture_table(where, value))
 
 
-def _capture_settings(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def capture_table(where: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The capture options of a table, by field of GivenCapture. Raises ConfigError for a value of another type."""
     found: dict[str, Any] = {}
-    for key, (name, kind) in _CAPTURE_KEYS.items():
+    for key, (name, kind) in CAPTURE_KEYS.items():
         if key not in table:
             continue
         value = table[key]
         if kind is list:
             value = [value] if isinstance(value, str) else value
-            _check_texts(where, key, value)
+            check_texts(where, key, value)
             found[name] = tuple(value)
         else:
-            _check_type(where, key, value, kind)
+            check_type(where, key, value, kind)
             found[name] = tuple(f"{k}={_override_text(v)}" for k, v in value.items()) if kind is dict else value
     return found
 
@@ -141,7 +150,8 @@ def _override_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Raises ConfigError for a key that is not `known`, with the nearest one that is."""
     for key in table:
         if key not in known:
             near = get_close_matches(key, known, n=1)
@@ -152,13 +162,15 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
             )
 
 
-def _check_type(where: str, key: str, value: Any, kind: type) -> None:
+def check_type(where: str, key: str, value: Any, kind: type) -> None:
+    """Raises ConfigError where `value` is not of `kind`."""
     # bool is an int to Python, and not to a reader.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ConfigError(f"{where}: {key} is {value!r}", why=f"it takes {_TYPE_NAMES[kind]}", fix=f"correct {key}")
 
 
-def _check_texts(where: str, key: str, value: Any) -> None:
+def check_texts(where: str, key: str, value: Any) -> None:
+    """Raises ConfigError where `value` is no list of texts."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ConfigError(
             f"{where}: {key} is {value!r}", why="it takes a text or a list of texts", fix=f"correct {key}"

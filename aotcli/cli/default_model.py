@@ -38,7 +38,7 @@ def choose_model(name: str | None, config: Config, given: GivenCapture) -> tuple
             fix=f"name one (aotcli partition {next(iter(config.models))}), or set one under [tool.aotcli]:\n"
             f'model = "{next(iter(config.models))}"',
         )
-    if not _in_ci():
+    if not in_ci():
         from aotcli.cli.last_model import recall
 
         last = recall()
@@ -49,10 +49,10 @@ def choose_model(name: str | None, config: Config, given: GivenCapture) -> tuple
 
 
 def _from_entry(config: Config, entry: ModelEntry, given: GivenCapture, note: str) -> tuple[str, GivenCapture, str]:
-    return _from_project(config, entry.spec), given.over(GivenCapture(**entry.capture)), note
+    return from_project(config, entry.spec), given.over(GivenCapture(**entry.capture)), note
 
 
-def _from_project(config: Config, spec: str) -> str:
+def from_project(config: Config, spec: str) -> str:
     """A spec of pyproject.toml, whose paths start there, as seen from the current folder."""
     if config.path is None:
         return spec
@@ -64,7 +64,8 @@ def _from_project(config: Config, spec: str) -> str:
     return f"{scheme}{colon}{seen_from_here}{separator}{name}"
 
 
-def _in_ci() -> bool:
+def in_ci() -> bool:
+    """Whether this runs in continuous integration, where nothing of earlier runs is used and nothing is left."""
     return os.environ.get("CI", "").lower() in ("true", "1")
 
 
@@ -74,7 +75,7 @@ def _nothing_found(config: Config) -> InputError:
         if config.path is not None
         else f"no pyproject.toml at or above {Path.cwd()} has a [tool.aotcli]"
     ]
-    looked.append("under CI=true the last traced model is not used" if _in_ci() else "no model was traced here before")
+    looked.append("under CI=true the last traced model is not used" if in_ci() else "no model was traced here before")
     example = _example_file()
     spec = example or "model.py"
     command = f"aotcli partition {spec} --strategy mincut"
