@@ -93,7 +93,7 @@ def test_the_callers_model_and_random_state_are_left_alone() -> None:
 
 
 class WritesAfterABreak(nn.Module):
-    """Writes into what the region before the break returned: two results, one of them a view once nothing is dropped."""
+    """Writes into what the region before the break returned, which is a view: nothing is dropped."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -181,15 +181,40 @@ def test_one_graph_serves_other_sizes() -> None:
     assert counters["stats"]["unique_graphs"] == 1
 
 
-def test_retained_graphs_run_again_and_a_second_derivative_is_refused() -> None:
+def test_retained_graphs_run_again() -> None:
     module, args, kwargs = sample_step("mlp")
     x = args[0].clone().requires_grad_()
     loss = aotcli.compile(module, strategy="recompute-all")(x, *args[1:], **kwargs)
     (first,) = torch.autograd.grad(loss, x, retain_graph=True)
-    (again,) = torch.autograd.grad(loss, x, create_graph=True)
+    (again,) = torch.autograd.grad(loss, x)
     assert torch.equal(first, again)
-    with pytest.raises(RuntimeError, match="does not currently support double backward"):
-        torch.autograd.grad(again.sum(), x)
+
+
+@pytest.mark.parametrize("strategy", ["save-all", "torch-default", "mincut"])
+@pytest.mark.parametrize("sample", ["mlp", "several_outputs", "graph_break"])
+def test_a_loss_made_of_gradients_is_refused(sample: str, strategy: str) -> None:
+    """Also where no parameter is saved, so that PyTorch has nothing to hang its own error on."""
+    module, args, kwargs = sample_step(sample)
+    parameters = list(module.parameters())
+    outputs = aotcli.compile(module, strategy=strategy)(*args, **kwargs)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    loss = sum(output.sum() for output in outputs if output.requires_grad)
+    gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+    penalty = sum(gradient.square().sum() for gradient in gradients)
+    for whole in (penalty, loss + penalty):
+        with pytest.raises(RuntimeError, match="does not currently support double backward"):
+            torch.autograd.grad(whole, parameters, allow_unused=True, retain_graph=True)
+
+
+def test_gradients_with_a_graph_are_eagers_gradients() -> None:
+    module, args, kwargs = sample_step("several_outputs")
+    found = []
+    for step in (module, aotcli.compile(module, strategy="save-all")):
+        module.zero_grad()
+        outputs = step(*args, **kwargs)
+        torch.autograd.backward([outputs[0].sum(), outputs[1].sum()], create_graph=True)
+        found.append([parameter.grad.detach().clone() for parameter in module.parameters()])
+    assert all(torch.equal(left, right) for left, right in zip(*found, strict=True))
 
 
 def test_importing_stays_light() -> None:

@@ -189,12 +189,23 @@ def test_outputs_that_alias_inputs() -> None:
     assert row(result.validation.strategies[0], "outputs").outcome is Outcome.PASS
 
 
-def test_what_retain_graph_and_double_backward_do_is_said() -> None:
-    (strategy,) = of_sample("mlp", "mincut").validation.strategies
+@pytest.mark.parametrize(("sample", "who"), [("mlp", "torch"), ("several_outputs", "aotcli")])
+def test_what_retain_graph_and_double_backward_do_is_said(sample: str, who: str) -> None:
+    """torch refuses where it saved a parameter or gave a buffer away; aotcli in every other case."""
+    (strategy,) = of_sample(sample, "save-all").validation.strategies
     assert row(strategy, "second backward").outcome is Outcome.PASS
     double = row(strategy, "double backward")
     assert double.outcome is Outcome.INFO
-    assert "torch refuses it" in double.reason
+    assert double.reason.startswith(f"{who} refuses it: ")
+
+
+def test_gradients_that_are_constants_without_a_word_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    from aotcli.lowering import backend
+
+    monkeypatch.setattr(backend, "refusing_double_backward", lambda compiled: compiled)
+    (strategy,) = of_sample("several_outputs", "save-all").validation.strategies
+    double = row(strategy, "double backward")
+    assert (double.outcome, double.reason.partition(":")[0]) == (Outcome.FAIL, "not refused")
 
 
 def test_out_of_memory_says_what_was_running_and_the_next_strategy_runs() -> None:

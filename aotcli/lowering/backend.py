@@ -16,6 +16,7 @@ from torch import fx
 
 from aotcli.capture import torch_private_split
 from aotcli.errors import StrategyError
+from aotcli.lowering.double_backward import refusing_double_backward
 from aotcli.lowering.partitioner import Partitioner
 from aotcli.strategies import load_strategy
 
@@ -37,8 +38,10 @@ class Backend:
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if self.base == "inductor":
-            return torch_private_split.compile_with_inductor(gm, inputs, self.partitioner)
-        return torch_private_split.compile_with_aot_eager(gm, inputs, self.partitioner)
+            compiled = torch_private_split.compile_with_inductor(gm, inputs, self.partitioner)
+        else:
+            compiled = torch_private_split.compile_with_aot_eager(gm, inputs, self.partitioner)
+        return refusing_double_backward(compiled)
 
 
 def compile_model(model: Any, *, strategy: str = "mincut", backend: str = "aot_eager", **options: Any) -> Any:

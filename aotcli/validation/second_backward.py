@@ -1,8 +1,8 @@
 """Checks: what a second backward gives, through one forward or through the gradients.
 
 What the first backward freed or drew must not make a later one wrong. With retain_graph the gradients are the first's;
-a backward through the gradients (create_graph) is one that torch does not support for compiled code: it refuses, or
-gives gradients that are constants to autograd, and which of the two is said. A number that differs is a FAIL.
+a backward through the gradients (create_graph) is one that compiled code does not support: it is refused. A number that
+differs is a FAIL, and so are gradients that are constants to autograd: a loss made of them would train nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import torch
 
 from aotcli.capture.torch_private_validate import undonated
 from aotcli.ir.outcome import CheckResult, Outcome
+from aotcli.lowering.double_backward import DoubleBackwardError
 from aotcli.validation.closeness import Expected, compare
 from aotcli.validation.evidence import Evidence
 from aotcli.validation.subject import Subject, Tensors, kept
@@ -66,12 +67,12 @@ def _double(evidence: Evidence) -> CheckResult:
     try:
         found = _gradients_of_gradients(evidence.subject, evidence.seed)
     except RuntimeError as error:
-        return CheckResult(DOUBLE_CHECK, Outcome.INFO, f"torch refuses it: {_first_line(error)}")
+        who = "aotcli" if isinstance(error, DoubleBackwardError) else "torch"
+        return CheckResult(DOUBLE_CHECK, Outcome.INFO, f"{who} refuses it: {_first_line(error)}")
     expected = _gradients_of_gradients(evidence.reference.subject, evidence.seed)
     if expected and not found:
-        # PyTorch refuses where the backward is handed something that needs a gradient, and is silent where it is not.
-        constant = "not supported: torch gives gradients without a graph, so that a loss made of them trains nothing"
-        return CheckResult(DOUBLE_CHECK, Outcome.INFO, constant)
+        constant = "not refused: the gradients are constants, so that a loss made of them trains nothing"
+        return CheckResult(DOUBLE_CHECK, Outcome.FAIL, constant)
     return compare(DOUBLE_CHECK, found, Expected(expected), "gradient")
 
 
