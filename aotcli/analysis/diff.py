@@ -27,7 +27,7 @@ from aotcli.analysis.diff_environment import environment_changes
 from aotcli.analysis.diff_fates import fate_changes
 from aotcli.analysis.diff_regions import RegionPair, pair_regions
 from aotcli.analysis.diff_rewrites import rewrites
-from aotcli.analysis.diff_saved import TensorPair, by_weight, fold_pairs, pair_tensors
+from aotcli.analysis.diff_saved import TensorPair, fold_pairs, pair_tensors
 from aotcli.analysis.diff_side import PlannedRegion
 from aotcli.analysis.diff_ties import find_ties
 from aotcli.analysis.diff_values import value_changes
@@ -39,6 +39,7 @@ from aotcli.ir.difference import (
     Difference,
     Fate,
     FateChange,
+    Order,
     RegionDifference,
     Rewrite,
     SavedChange,
@@ -101,14 +102,18 @@ def diff_plans(left: DiffSide, right: DiffSide, pairs: Sequence[RegionPair] | No
         right=_side_info(right),
         environment=environment_changes(left.trace, right.trace),
         regions=tuple(_region_difference(left, right, pair) for pair in pairs),
-        saved=tuple(sorted(saved, key=by_weight)),
-        fates=tuple(sorted(fates, key=lambda row: -row.count)),
-        rewrites=tuple(sorted(replaced, key=lambda row: -row.nodes)),
-        values=tuple(sorted(values, key=lambda row: -row.count)),
+        saved=tuple(sorted(saved, key=_order)),
+        fates=tuple(sorted(fates, key=_order)),
+        rewrites=tuple(sorted(replaced, key=_order)),
+        values=tuple(sorted(values, key=_order)),
         graph_bytes=graph_bytes,
         decision_bytes=right.plan.saved_bytes - left.plan.saved_bytes - graph_bytes,
         yardstick="" if yardstick is None else yardstick.label,
     )
+
+
+def _order(row: SavedChange | FateChange | Rewrite | ValueChange) -> Order:
+    return row.order
 
 
 class _Judge:

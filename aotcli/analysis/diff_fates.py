@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.diff_saved import folded_modules
 from aotcli.analysis.diff_side import PlannedRegion, is_free
 from aotcli.analysis.layers import layer_pattern
 from aotcli.analysis.op_names import op_label
-from aotcli.ir.difference import Cause, Fate, FateChange
-from aotcli.ir.joint import Node, NodeKind
+from aotcli.ir.difference import Cause, Fate, FateChange, NodeSide
+from aotcli.ir.joint import JointGraph, Node, NodeKind
 from aotcli.ir.pairing import Pairing
 from aotcli.ir.tensor import tensor_leaves
 
@@ -19,59 +19,59 @@ _Judge = Callable[[int, int, Fate, Fate], Cause]
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    left: Node
-    right: Node
+    left: int
+    right: int
     fates: tuple[Fate, Fate]
     cause: Cause
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        owners = [
-            node.module_type or (None if node.module is None else layer_pattern(node.module))
-            for node in (self.left, self.right)
-        ]
-        return (*owners, self.left.target, self.right.target, self.fates, self.cause)
 
 
 def fate_changes(
     left: PlannedRegion, right: PlannedRegion, pairing: Pairing, judge: _Judge, region: int
 ) -> list[FateChange]:
-    """Rows of ops, folded by repeated layer, those of most ops first. `judge` says why a pair differs."""
+    """Rows of ops, folded by repeated layer. `judge` says why a pair, by positions and fates, differs."""
     groups: dict[tuple[object, ...], list[_Moved]] = {}
-    nodes, others = left.graph.nodes, right.graph.nodes
-    pairs = [(there, here) for there, here in enumerate(pairing.right_of) if here >= 0]
-    for there, here in sorted(pairs, key=lambda pair: (min(pair), max(pair))):
+    for there, here in enumerate(pairing.right_of):
+        if here < 0:
+            continue
+        node, other = left.graph.nodes[there], right.graph.nodes[here]
         fates = left.fates[there], right.fates[here]
-        node, other = nodes[there], others[here]
         if fates[0] is fates[1] or node.kind is not NodeKind.OP or other.kind is not NodeKind.OP:
             continue
         if is_free(node) or is_free(other):
             continue
-        moved = _Moved(node, other, fates, judge(there, here, *fates))
-        groups.setdefault(moved.key, []).append(moved)
-    rows = [_row(group, region) for group in groups.values()]
-    return sorted(rows, key=lambda row: -row.count)
+        moved = _Moved(there, here, fates, judge(there, here, *fates))
+        key = (owner_of(node), owner_of(other), node.target, other.target, fates, moved.cause)
+        groups.setdefault(key, []).append(moved)
+    return [_row(left.graph, right.graph, group, region) for group in groups.values()]
 
 
-def _row(group: list[_Moved], region: int) -> FateChange:
+def owner_of(node: Node) -> str | None:
+    """Whose node it is, whatever the layer: modules of one class count as one."""
+    return node.module_type or (None if node.module is None else layer_pattern(node.module))
+
+
+def _row(left: JointGraph, right: JointGraph, group: list[_Moved], region: int) -> FateChange:
     first = group[0]
+    mine, other = sorted(each.left for each in group), sorted(each.right for each in group)
     return FateChange(
         count=len(group),
-        left_module=folded_modules([each.left.module for each in group]),
-        right_module=folded_modules([each.right.module for each in group]),
-        left_what=op_label(first.left.target),
-        right_what=op_label(first.right.target),
-        left=first.fates[0],
-        right=first.fates[1],
-        left_nbytes=sum(_nbytes(each.left) for each in group),
-        right_nbytes=sum(_nbytes(each.right) for each in group),
-        left_source=first.left.source,
-        right_source=first.right.source,
-        names=tuple((each.left.name, each.right.name) for each in group),
+        left_fate=first.fates[0],
+        right_fate=first.fates[1],
+        left=node_side(left, mine, op_label(left.nodes[mine[0]].target)),
+        right=node_side(right, other, op_label(right.nodes[other[0]].target)),
         cause=first.cause,
+        at=(mine[0], other[0]),
         region=region,
     )
 
 
-def _nbytes(node: Node) -> int:
-    return sum(leaf.nbytes for leaf in tensor_leaves(node.value))
+def node_side(graph: JointGraph, positions: Sequence[int], what: str, *, everywhere: bool = False) -> NodeSide:
+    """The side of a row that has the nodes at `positions`, which are in order. `everywhere` leaves the module out."""
+    nodes = [graph.nodes[position] for position in positions]
+    return NodeSide(
+        module="" if everywhere else folded_modules([node.module for node in nodes]),
+        what=what,
+        source=next((node.source for node in nodes if node.source), None),
+        names=tuple(node.name for node in nodes),
+        nbytes=sum(leaf.nbytes for node in nodes for leaf in tensor_leaves(node.value)),
+    )

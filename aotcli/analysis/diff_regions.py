@@ -36,7 +36,14 @@ def pair_regions(left: Sequence[JointGraph], right: Sequence[JointGraph]) -> tup
     taken = set(partner.values())
     pairs = [_paired(left, right, i, partner[i]) if i in partner else _alone(left, i) for i in range(len(left))]
     pairs += [_alone(right, j).mirrored() for j in range(len(right)) if j not in taken]
-    return tuple(sorted(pairs, key=lambda pair: (max(pair.left, pair.right), min(pair.left, pair.right))))
+    return tuple(sorted(pairs, key=lambda pair: _place(pair, left, right)))
+
+
+def _place(pair: RegionPair, left: Sequence[JointGraph], right: Sequence[JointGraph]) -> tuple[int, int, list[str]]:
+    """An order that does not depend on which side is the left one."""
+    there = left[pair.left].fingerprint if pair.left >= 0 else ""
+    here = right[pair.right].fingerprint if pair.right >= 0 else ""
+    return max(pair.left, pair.right), min(pair.left, pair.right), sorted((there, here))
 
 
 def _partners(left: Sequence[JointGraph], right: Sequence[JointGraph]) -> dict[int, int]:

@@ -79,7 +79,7 @@ class _Place:
 
 
 def rewrites(left: JointGraph, right: JointGraph, pairing: Pairing, region: int) -> list[Rewrite]:
-    """Rows of places, folded, those of most nodes first. Linear in nodes and edges, but for a sort."""
+    """Rows of places, folded by repeated layer. Linear in nodes and edges, but for a sort."""
     changed = [
         (there, here)
         for there, here in enumerate(pairing.right_of)
@@ -90,8 +90,7 @@ def rewrites(left: JointGraph, right: JointGraph, pairing: Pairing, region: int)
     groups: dict[tuple[object, ...], list[_Place]] = {}
     for place in _places(mine, other, pairing, changed):
         groups.setdefault((_signature(mine, place.left), _signature(other, place.right)), []).append(place)
-    rows = [_row(mine, other, group, region) for group in groups.values()]
-    return sorted(rows, key=lambda row: -row.nodes)
+    return [_row(mine, other, group, region) for group in groups.values()]
 
 
 def _is_changed(node: Node, other: Node) -> bool:
@@ -113,13 +112,7 @@ def _places(left: _Side, right: _Side, pairing: Pairing, changed: Sequence[tuple
         members.setdefault(joined.find(position), ([], []))[0].append(position)
     for position in sorted(right.odd):
         members.setdefault(joined.find(offset + position), ([], []))[1].append(position)
-    places = [_Place(tuple(mine), tuple(other)) for mine, other in members.values()]
-    return sorted(places, key=_order)
-
-
-def _order(place: _Place) -> tuple[int, int]:
-    firsts = [side[0] if side else 1 << 62 for side in (place.left, place.right)]
-    return min(firsts), max(firsts)
+    return [_Place(tuple(mine), tuple(other)) for mine, other in members.values()]
 
 
 def _within(side: _Side) -> Iterator[tuple[int, int]]:
@@ -229,10 +222,11 @@ def _signature(side: _Side, positions: Sequence[int]) -> tuple[object, ...]:
 
 
 def _row(left: _Side, right: _Side, places: Sequence[_Place], region: int) -> Rewrite:
-    mine = _side(left, [place.left for place in places])
-    other = _side(right, [place.right for place in places])
+    mine = _side(left, sorted(place.left for place in places))
+    other = _side(right, sorted(place.right for place in places))
+    at = min(place.left[:1] or (-1,) for place in places)[0], min(place.right[:1] or (-1,) for place in places)[0]
     whole = _is_whole(left, places, 0) if other.empty else _is_whole(right, places, 1) if mine.empty else False
-    return Rewrite(len(places), mine, other, whole, region)
+    return Rewrite(len(places), mine, other, at, whole, region)
 
 
 def _is_whole(side: _Side, places: Sequence[_Place], number: int) -> bool:

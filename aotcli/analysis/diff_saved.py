@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.diff_side import PlannedRegion, SavedTensor, Storage
@@ -161,10 +161,17 @@ def fold_pairs(
     rows: list[SavedChange] = []
     for numbers in groups.values():
         first, group = numbers[0], [pairs[number] for number in numbers]
-        left = _folded([pair.left for pair in group if pair.left is not None])
-        right = _folded([pair.right for pair in group if pair.right is not None])
-        rows.append(SavedChange(len(group), left, right, causes[first], region, first in ties))
+        left = _in_order([pair.left for pair in group])
+        right = _in_order([pair.right for pair in group])
+        at = left[0].position if left else -1, right[0].position if right else -1
+        rows.append(
+            SavedChange(len(group), _folded(left), _folded(right), causes[first], at, region, tie=first in ties)
+        )
     return rows
+
+
+def _in_order(sides: Iterable[TensorSide | None]) -> list[TensorSide]:
+    return sorted((side for side in sides if side is not None), key=lambda side: side.position)
 
 
 def _folded(sides: Sequence[TensorSide]) -> SavedSide | None:
@@ -195,8 +202,3 @@ def folded_modules(paths: Sequence[str | None]) -> str:
         for number in numbers.pop():
             name = name.replace("*", number, 1)
     return name
-
-
-def by_weight(row: SavedChange) -> tuple[int, int]:
-    """Sort key: the largest change first, then the largest row; the sort is stable, so ties keep the graph's order."""
-    return -abs(row.delta_bytes), -max(row.left_bytes, row.right_bytes)

@@ -27,12 +27,12 @@ def find_ties(
     ]
     gains = {number for number in swapped if pairs[number].delta_bytes > 0}
     losses = {number for number in swapped if pairs[number].delta_bytes < 0}
-    found: list[tuple[int, tuple[int, int], int, int]] = []
+    found: list[tuple[int, list[tuple[int, int]], int, int]] = []
     for number in swapped:
         others = losses if number in gains else gains
         alike = {n for n in others if pairs[n].delta_bytes == -pairs[number].delta_bytes}
         for other, hops in _near(left, right, pairs, number, alike):
-            found.append((hops, (min(number, other), max(number, other)), number, other))
+            found.append((hops, sorted((pairs[number].place, pairs[other].place)), number, other))
     ties: set[int] = set()
     for _, _, number, other in sorted(found):
         if number not in ties and other not in ties:

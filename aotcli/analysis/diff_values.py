@@ -1,8 +1,8 @@
 """Nodes that are the same op in both graphs and differ in what they compute or read: dtype, shape, arguments, wiring.
 
 A change of one node brings others with it, so each node is listed once, under the first of these in which it differs:
-device, dtype, shape, arguments, wiring, layout. Wiring counts where all that is read has a partner, and another one:
-what reads an op that was rewritten is part of the rewrite. Between equal graphs nothing but traced sizes can differ.
+device, dtype, shape, arguments, wiring, layout, policy. Wiring counts where all that is read has a partner, and another one:
+what reads an op that was rewritten is part of the rewrite. Between equal graphs only traced sizes and policies differ.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aotcli.analysis.diff_saved import folded_modules
+from aotcli.analysis.diff_fates import node_side, owner_of
 from aotcli.analysis.layers import layer_pattern
 from aotcli.analysis.op_names import node_label
 from aotcli.ir.difference import Aspect, ValueChange
@@ -26,33 +26,35 @@ _Sides = tuple[tuple[Dim, ...], tuple[Dim, ...]]
 class _Changed:
     aspect: Aspect
     sides: _Sides
-    left: Node
-    right: Node
-    what: str
-    everywhere: bool
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        owner = () if self.everywhere else (self.what, *(_owner(node) for node in (self.left, self.right)))
-        return (self.aspect, self.sides, *owner)
-
-
-def _owner(node: Node) -> str | None:
-    return node.module_type or (None if node.module is None else layer_pattern(node.module))
+    left: int
+    right: int
+    kind: tuple[object, ...]  # which op, and whose
 
 
 def value_changes(left: JointGraph, right: JointGraph, pairing: Pairing, region: int) -> list[ValueChange]:
-    """Rows of changed nodes, folded by repeated layer, those of most nodes first."""
+    """Rows of changed nodes, folded by repeated layer."""
     groups: dict[tuple[object, ...], list[_Changed]] = {}
-    pairs = [(there, here) for there, here in enumerate(pairing.right_of) if here >= 0]
-    for there, here in sorted(pairs, key=lambda pair: (min(pair), max(pair))):
+    for there, here in enumerate(pairing.right_of):
+        if here < 0:
+            continue
         found = _change(left, right, there, here, pairing)
         if found is not None:
-            groups.setdefault(found.key, []).append(found)
-    return sorted((_row(group, region) for group in groups.values()), key=lambda row: -row.count)
+            aspect, sides = found
+            node, other = left.nodes[there], right.nodes[here]
+            kind = _label(left, node), _label(right, other), owner_of(node), owner_of(other)
+            everywhere = aspect in _EVERYWHERE or (aspect is Aspect.SHAPE and len(sides[0]) == len(sides[1]))
+            key = (aspect, sides) if everywhere else (aspect, sides, kind)
+            groups.setdefault(key, []).append(_Changed(aspect, sides, there, here, kind))
+    return [_row(left, right, group, region) for group in groups.values()]
 
 
-def _change(left: JointGraph, right: JointGraph, there: int, here: int, pairing: Pairing) -> _Changed | None:
+def _label(graph: JointGraph, node: Node) -> str:
+    return layer_pattern(node_label(graph, node))
+
+
+def _change(
+    left: JointGraph, right: JointGraph, there: int, here: int, pairing: Pairing
+) -> tuple[Aspect, _Sides] | None:
     node, other = left.nodes[there], right.nodes[here]
     if node.kind is not other.kind or node.kind is NodeKind.OUTPUT:
         return None
@@ -61,12 +63,7 @@ def _change(left: JointGraph, right: JointGraph, there: int, here: int, pairing:
     found = _in_value(node, other)
     if found is None and node.kind is NodeKind.OP:
         found = _in_arguments(node, other) or _in_wiring(left, right, there, here, pairing)
-    found = found or _in_layout(node, other)
-    if found is None:
-        return None
-    aspect, sides = found
-    everywhere = aspect in _EVERYWHERE or (aspect is Aspect.SHAPE and len(sides[0]) == len(sides[1]))
-    return _Changed(aspect, sides, node, other, layer_pattern(node_label(right, other)), everywhere)
+    return found or _in_layout(node, other) or _in_policy(node, other)
 
 
 def _in_value(node: Node, other: Node) -> tuple[Aspect, _Sides] | None:
@@ -144,19 +141,27 @@ def _in_layout(node: Node, other: Node) -> tuple[Aspect, _Sides] | None:
     return None
 
 
-def _row(group: list[_Changed], region: int) -> ValueChange:
+def _in_policy(node: Node, other: Node) -> tuple[Aspect, _Sides] | None:
+    if node.checkpoint == other.checkpoint:
+        return None
+    return Aspect.POLICY, ((node.checkpoint or "none",), (other.checkpoint or "none",))
+
+
+def _row(left: JointGraph, right: JointGraph, group: list[_Changed], region: int) -> ValueChange:
     first = group[0]
-    one = len({(each.what, _owner(each.left), _owner(each.right)) for each in group}) == 1
+    everywhere = len({each.kind for each in group}) > 1
+    mine, other = sorted(each.left for each in group), sorted(each.right for each in group)
+    labels = [
+        "" if everywhere else _label(graph, graph.nodes[position])
+        for graph, position in ((left, mine[0]), (right, other[0]))
+    ]
     return ValueChange(
-        aspect=first.aspect,
-        left=first.sides[0],
-        right=first.sides[1],
         count=len(group),
-        left_module=folded_modules([each.left.module for each in group]) if one else "",
-        right_module=folded_modules([each.right.module for each in group]) if one else "",
-        what=first.what if one else "",
-        left_source=first.left.source,
-        right_source=first.right.source,
-        names=tuple((each.left.name, each.right.name) for each in group),
+        aspect=first.aspect,
+        left_value=first.sides[0],
+        right_value=first.sides[1],
+        left=node_side(left, mine, labels[0], everywhere=everywhere),
+        right=node_side(right, other, labels[1], everywhere=everywhere),
+        at=(mine[0], other[0]),
         region=region,
     )

@@ -15,6 +15,14 @@ from enum import StrEnum
 
 from aotcli.ir.tensor import Dim
 
+Order = tuple[int, int, int, int, int, int]
+"""A sort key of rows: weight, then the place in the graph. Only its last part knows left from right."""
+
+
+def _places(at: tuple[int, int]) -> tuple[int, int, int]:
+    places = [position if position >= 0 else 1 << 62 for position in at]
+    return min(places), max(places), at[0]
+
 
 class Fate(StrEnum):
     """What a plan does with a value."""
@@ -54,6 +62,7 @@ class Aspect(StrEnum):
     DEVICE = "device"
     ARGUMENTS = "arguments"  # constants among the arguments
     WIRING = "wiring"  # what it reads
+    POLICY = "policy"  # what activation checkpointing asks for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +91,23 @@ class SavedSide:
 class SavedChange:
     """`count` saved tensors of one kind, each a storage counted once; a side is None where that graph has none of them.
 
-    At least one side is SAVED. `tie` says that a row of the opposite sign has the same bytes in the same place of the
-    graph: the two plans cost the same there, and either is as good.
+    At least one side is SAVED. `at` are the positions of the first in the two graphs, -1 where there is none. `tie`
+    says that a row of the opposite sign has the same bytes in the same place of the graph: the two plans save as much
+    there, and either is as good.
     """
 
     count: int
     left: SavedSide | None
     right: SavedSide | None
     cause: Cause
+    at: tuple[int, int]
     region: int = 0
     tie: bool = False
+
+    @property
+    def order(self) -> Order:
+        """The largest change first, then the largest row."""
+        return (-abs(self.delta_bytes), -max(self.left_bytes, self.right_bytes), self.region, *_places(self.at))
 
     @property
     def left_bytes(self) -> int:
@@ -139,57 +155,57 @@ class SavedChange:
         return (left.what, left.shape, left.dtype) != (right.what, right.shape, right.dtype)
 
     def mirrored(self) -> SavedChange:
-        return replace(self, left=self.right, right=self.left)
+        return replace(self, left=self.right, right=self.left, at=self.at[::-1])
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSide:
+    """One side of a row of paired nodes: the module with ``*`` for layer numbers, the op, the first one's line, names
+    in that graph's order, and the bytes of their values. Module and op are empty where the row is about all kinds."""
+
+    module: str
+    what: str
+    source: str | None
+    names: tuple[str, ...]
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class FateChange:
-    """`count` paired ops of one kind that the two plans put elsewhere. Views, which cost nothing, are left out.
-
-    `names` are pairs (left node, right node); bytes are those of their values.
-    """
+    """`count` paired ops of one kind that the two plans put elsewhere. Views, which cost nothing, are left out."""
 
     count: int
-    left: Fate
-    right: Fate
-    left_module: str
-    right_module: str
-    left_what: str
-    right_what: str
-    left_nbytes: int
-    right_nbytes: int
-    left_source: str | None
-    right_source: str | None
-    names: tuple[tuple[str, str], ...]
+    left_fate: Fate
+    right_fate: Fate
+    left: NodeSide
+    right: NodeSide
     cause: Cause
+    at: tuple[int, int]
     region: int = 0
+
+    @property
+    def order(self) -> Order:
+        return -self.count, 0, self.region, *_places(self.at)
 
     @property
     def is_flip(self) -> bool:
         """From saved to recomputed, or back."""
-        return {self.left, self.right} == {Fate.SAVED, Fate.RECOMPUTED}
+        return {self.left_fate, self.right_fate} == {Fate.SAVED, Fate.RECOMPUTED}
 
     @property
     def is_move(self) -> bool:
         """From one half into the other."""
-        return {self.left, self.right} in ({Fate.FORWARD, Fate.BACKWARD}, {Fate.SAVED, Fate.BACKWARD})
+        fates = {self.left_fate, self.right_fate}
+        return fates in ({Fate.FORWARD, Fate.BACKWARD}, {Fate.SAVED, Fate.BACKWARD})
 
     def mirrored(self) -> FateChange:
-        return FateChange(
-            count=self.count,
+        return replace(
+            self,
+            left_fate=self.right_fate,
+            right_fate=self.left_fate,
             left=self.right,
             right=self.left,
-            left_module=self.right_module,
-            right_module=self.left_module,
-            left_what=self.right_what,
-            right_what=self.left_what,
-            left_nbytes=self.right_nbytes,
-            right_nbytes=self.left_nbytes,
-            left_source=self.right_source,
-            right_source=self.left_source,
-            names=tuple((right, left) for left, right in self.names),
-            cause=self.cause,
-            region=self.region,
+            at=self.at[::-1],
         )
 
 
@@ -221,8 +237,13 @@ class Rewrite:
     count: int
     left: RewriteSide
     right: RewriteSide
+    at: tuple[int, int]
     whole: bool = False
     region: int = 0
+
+    @property
+    def order(self) -> Order:
+        return -self.nodes, 0, self.region, *_places(self.at)
 
     @property
     def nodes(self) -> int:
@@ -230,43 +251,38 @@ class Rewrite:
         return len(self.left.names) + len(self.right.names)
 
     def mirrored(self) -> Rewrite:
-        return replace(self, left=self.right, right=self.left)
+        return replace(self, left=self.right, right=self.left, at=self.at[::-1])
 
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """`count` paired nodes of the same op that differ in one `aspect`, from `left` to `right`.
+    """`count` paired nodes of the same op that differ in one `aspect`, from `left_value` to `right_value`.
 
-    A change of dtype, device or extents that is the same all over the graph is one row: `module` and `what` are then
-    empty. For a shape, `left` and `right` are the extents that changed; the whole shapes where their ranks differ. For
-    arguments, they are the texts of the constants. `names` are the pairs.
+    A change of dtype, device or extents that is the same all over the graph is one row. For a shape, the values are the
+    extents that changed, or the whole shapes where their ranks differ; for arguments, the texts of the constants.
     """
 
-    aspect: Aspect
-    left: tuple[Dim, ...]
-    right: tuple[Dim, ...]
     count: int
-    left_module: str
-    right_module: str
-    what: str
-    left_source: str | None
-    right_source: str | None
-    names: tuple[tuple[str, str], ...]
+    aspect: Aspect
+    left_value: tuple[Dim, ...]
+    right_value: tuple[Dim, ...]
+    left: NodeSide
+    right: NodeSide
+    at: tuple[int, int]
     region: int = 0
 
+    @property
+    def order(self) -> Order:
+        return -self.count, 0, self.region, *_places(self.at)
+
     def mirrored(self) -> ValueChange:
-        return ValueChange(
-            aspect=self.aspect,
+        return replace(
+            self,
+            left_value=self.right_value,
+            right_value=self.left_value,
             left=self.right,
             right=self.left,
-            count=self.count,
-            left_module=self.right_module,
-            right_module=self.left_module,
-            what=self.what,
-            left_source=self.right_source,
-            right_source=self.left_source,
-            names=tuple((right, left) for left, right in self.names),
-            region=self.region,
+            at=self.at[::-1],
         )
 
 
@@ -431,10 +447,10 @@ class Difference:
             right=self.left,
             environment=tuple(each.mirrored() for each in self.environment),
             regions=tuple(each.mirrored() for each in self.regions),
-            saved=tuple(each.mirrored() for each in self.saved),
-            fates=tuple(each.mirrored() for each in self.fates),
-            rewrites=tuple(each.mirrored() for each in self.rewrites),
-            values=tuple(each.mirrored() for each in self.values),
+            saved=tuple(sorted((each.mirrored() for each in self.saved), key=lambda row: row.order)),
+            fates=tuple(sorted((each.mirrored() for each in self.fates), key=lambda row: row.order)),
+            rewrites=tuple(sorted((each.mirrored() for each in self.rewrites), key=lambda row: row.order)),
+            values=tuple(sorted((each.mirrored() for each in self.values), key=lambda row: row.order)),
             graph_bytes=-self.graph_bytes,
             decision_bytes=-self.decision_bytes,
             yardstick=self.yardstick,
