@@ -21,8 +21,9 @@ _IDIOMS: tuple[tuple[frozenset[str], str], ...] = (
 )
 _PLAIN = frozenset(
     "add,mul,sub,div,cast,where,full,full like,fill,clone,copy,alias,reciprocal,scalar tensor,empty,zeros,ones,iota"
-    ",ge,gt,le,lt,eq,ne,logical and,logical or,logical not,bitwise and,bitwise or,bitwise not,expand,squeeze,unsqueeze"
-    .split(",")
+    ",ge,gt,le,lt,eq,ne,logical and,logical or,logical not,bitwise and,bitwise or,bitwise not,expand,squeeze,unsqueeze".split(
+        ","
+    )
 )
 _MOST_NAMES = 2
 
@@ -40,5 +41,3 @@ def label_units(units: Sequence[Unit]) -> str:
     shown = telling[:_MOST_NAMES]
     rest = len(names) - len(shown)
     return ", ".join(shown) + (f" +{rest}" if rest else "")
-
-

@@ -58,7 +58,9 @@ def no_match(what: str, wanted: str, known: Sequence[str]) -> InputError:
     if not names:
         return InputError(what, why="the ops of this graph belong to no module", fix="leave the pattern out")
     shown = ", ".join(near or names[:6]) + ("" if near or len(names) <= 6 else ", ...")
-    return InputError(what, why=f"near are {shown}" if near else f"there are {shown}", fix=f"write {(near or names)[0]}")
+    return InputError(
+        what, why=f"near are {shown}" if near else f"there are {shown}", fix=f"write {(near or names)[0]}"
+    )
 
 
 def open_modules(openness: Openness, depth: int, *, leaves: bool) -> frozenset[str]:

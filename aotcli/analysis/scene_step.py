@@ -94,9 +94,7 @@ class _Tracer:
         self._flows: list[tuple[int, int]] = []
         self._reads: list[tuple[str, int]] = []
         self._results: list[tuple[int, bool]] = []
-        self._known: dict[str, int | str | None] = {
-            node.name: node.name for node in graph.nodes if node.is_placeholder
-        }
+        self._known: dict[str, int | str | None] = {node.name: node.name for node in graph.nodes if node.is_placeholder}
         self._forward: dict[str, int | str | None] = {}
         self._readers: dict[str, list[int]] = {}
 

@@ -1,0 +1,158 @@
+"""Own layered layout on the hairpin form; aotcli/render/layout/drawing.py says what comes out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from aotcli.analysis.scene import Box, BoxKind, LinkKind, Scene
+from aotcli.render.layout.coordinates import place_nodes
+from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing, PlacedBox
+from aotcli.render.layout.frames import Margins, frame_margins, place_frames
+from aotcli.render.layout.hairpin import Layers, layer
+from aotcli.render.layout.ordering import order_ranks
+from aotcli.render.layout.routes import place_links
+from aotcli.render.scene_text import box_lines
+from aotcli.render.text_width import fit_width, text_width
+
+MOST_BOX_WIDTH = 190.0
+LEAST_BOX_WIDTH = 44.0
+RANK_GAP = 20.0
+NODE_GAP = 12.0
+LANE_GAP = 20.0
+PADDING = 7.0
+PASSING_WIDTH = 5.0
+LINE_HEIGHT = 14.0
+
+
+def draw_scene(scene: Scene) -> Drawing:
+    """Places for every box, link and group of a scene."""
+    usual = usual_dtype(scene)
+    texts = [_fitted(box, box_lines(box, usual)) for box in scene.boxes]
+    layers = layer(scene)
+    chains = group_chains(scene)
+    rows = order_ranks(layers, chains)
+    widths, heights = _sizes(layers, texts)
+    margins = frame_margins(scene, layers)
+    gaps = [_gaps(row, layers, widths, chains) for row in rows]
+    above, below = _neighbours(layers)
+    centres = place_nodes(rows, gaps, above, below)
+    tops = _tops(rows, heights, margins)
+    left = min((centre - width / 2 for centre, width in zip(centres, widths, strict=True)), default=0.0)
+    left -= margins.side
+    boxes = tuple(
+        PlacedBox(
+            round(centres[i] - widths[i] / 2 - left, 1),
+            round(_box_top(i, layers, rows, heights, tops), 1),
+            round(widths[i], 1),
+            round(heights[i], 1),
+            texts[i],
+        )
+        for i in range(len(scene.boxes))
+    )
+    row_heights = [max((heights[node] for node in row), default=0.0) for row in rows]
+    centres = [centre - left for centre in centres]
+    links = place_links(scene, layers, boxes, centres, widths, tops, row_heights)
+    frames = place_frames(scene, boxes)
+    width = max((c + w / 2 for c, w in zip(centres, widths, strict=True)), default=0.0) + margins.side
+    height = tops[-1] + row_heights[-1] + margins.below[-1] if rows else 0.0
+    return Drawing(scene, round(width, 1), round(height, 1), boxes, links, frames)
+
+
+def usual_dtype(scene: Scene) -> str:
+    """The dtype of most bytes: it goes without saying."""
+    counts: Counter[str] = Counter()
+    for box in scene.boxes:
+        if box.value is not None:
+            counts[box.value.dtype] += box.nbytes
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def group_chains(scene: Scene) -> list[tuple[int, ...]]:
+    """For each group, the groups around it and itself, outermost first."""
+    number = {group.id: position for position, group in enumerate(scene.groups)}
+    chains: list[tuple[int, ...]] = []
+    for position, group in enumerate(scene.groups):
+        chains.append((*(chains[number[group.parent]] if group.parent is not None else ()), position))
+    return chains
+
+
+def _fitted(box: Box, lines: Sequence[str]) -> tuple[str, ...]:
+    small = box.kind is BoxKind.SAVED
+    return tuple(
+        fit_width(
+            line, DETAIL_SIZE if small or i else LABEL_SIZE, MOST_BOX_WIDTH - 2 * PADDING, bold=not small and not i
+        )
+        for i, line in enumerate(lines)
+    )
+
+
+def _sizes(layers: Layers, texts: Sequence[tuple[str, ...]]) -> tuple[list[float], list[float]]:
+    widths: list[float] = []
+    heights: list[float] = []
+    for lines in texts:
+        single = len(lines) == 1
+        sizes = [
+            text_width(line, DETAIL_SIZE if i or single else LABEL_SIZE, bold=not i and not single)
+            for i, line in enumerate(lines)
+        ]
+        widths.append(max(LEAST_BOX_WIDTH, max(sizes) + 2 * PADDING))
+        heights.append(LINE_HEIGHT * len(lines) + (6 if len(lines) > 1 else 4))
+    for node in range(layers.boxes, len(layers.rank)):
+        text = layers.stub_text.get(node)
+        widths.append(PASSING_WIDTH if text is None else text_width(text, DETAIL_SIZE) + 4)
+        heights.append(0.0 if text is None else LINE_HEIGHT)
+    return widths, heights
+
+
+def _gaps(
+    row: Sequence[int], layers: Layers, widths: Sequence[float], chains: Sequence[tuple[int, ...]]
+) -> list[float]:
+    found = [0.0] if row else []
+    for left, right in pairwise(row):
+        gap = NODE_GAP if left < layers.boxes or right < layers.boxes else 6.0
+        if layers.lane[left] != layers.lane[right]:
+            gap = LANE_GAP
+        ours, theirs = layers.group[left], layers.group[right]
+        if ours != theirs:
+            first = set(chains[ours]) if ours >= 0 else set[int]()
+            second = set(chains[theirs]) if theirs >= 0 else set[int]()
+            gap += 8.0 * len(first ^ second)
+        found.append((widths[left] + widths[right]) / 2 + gap)
+    return found
+
+
+def _neighbours(layers: Layers) -> tuple[list[list[tuple[int, float]]], list[list[tuple[int, float]]]]:
+    above: list[list[tuple[int, float]]] = [[] for _ in layers.rank]
+    below: list[list[tuple[int, float]]] = [[] for _ in layers.rank]
+    for route in layers.routes:
+        for nodes in (route.nodes, route.far):
+            for upper, lower in pairwise(nodes):
+                passing = (upper >= layers.boxes) + (lower >= layers.boxes)
+                weight = route.weight * (1.0, 2.0, 8.0)[passing]
+                below[upper].append((lower, weight))
+                above[lower].append((upper, weight))
+    return above, below
+
+
+def _tops(rows: Sequence[Sequence[int]], heights: Sequence[float], margins: Margins) -> list[float]:
+    tops: list[float] = []
+    y = 0.0
+    for rank, row in enumerate(rows):
+        y += margins.above[rank]
+        tops.append(y)
+        y += max((heights[node] for node in row), default=0.0) + margins.below[rank] + RANK_GAP
+    return tops
+
+
+def _box_top(
+    box: int, layers: Layers, rows: Sequence[Sequence[int]], heights: Sequence[float], tops: Sequence[float]
+) -> float:
+    """Boxes stand in the middle of their row."""
+    row = layers.rank[box]
+    tallest = max(heights[node] for node in rows[row])
+    return tops[row] + (tallest - heights[box]) / 2
+
+
+__all__ = ["Drawing", "LinkKind", "draw_scene", "group_chains", "usual_dtype"]

@@ -1,0 +1,98 @@
+"""Frames around open modules: room for them between ranks, and which of them can be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotcli.analysis.scene import Scene
+from aotcli.render.layout.drawing import DETAIL_SIZE, Frame, PlacedBox
+from aotcli.render.layout.hairpin import Layers
+from aotcli.render.scene_text import group_text
+from aotcli.render.text_width import fit_width
+
+FRAME_PAD = 7.0
+FRAME_HEAD = 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """Extra room above and below each rank, and at the sides of the whole, in pixels."""
+
+    above: tuple[float, ...]
+    below: tuple[float, ...]
+    side: float
+
+
+def _depths(scene: Scene) -> list[int]:
+    """How many frames lie inside each group's own, along the deepest way."""
+    number = {group.id: position for position, group in enumerate(scene.groups)}
+    depths = [0] * len(scene.groups)
+    for position in range(len(scene.groups) - 1, -1, -1):
+        parent = scene.groups[position].parent
+        if parent is not None:
+            depths[number[parent]] = max(depths[number[parent]], depths[position] + 1)
+    return depths
+
+
+def frame_margins(scene: Scene, layers: Layers) -> Margins:
+    """Room for the frames that begin above a rank, with their labels, and for those that end below it."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    number = {group.id: position for position, group in enumerate(scene.groups)}
+    for position, box in enumerate(scene.boxes):
+        group = box.group
+        while group is not None:
+            which, rank = number[group], layers.rank[position]
+            first[which] = min(first.get(which, rank), rank)
+            last[which] = max(last.get(which, rank), rank)
+            group = scene.groups[which].parent
+    above = [0.0] * layers.ranks
+    below = [0.0] * layers.ranks
+    depths = _depths(scene)
+    for which, rank in first.items():
+        above[rank] = max(above[rank], (depths[which] + 1) * FRAME_HEAD)
+        below[last[which]] = max(below[last[which]], (depths[which] + 1) * FRAME_PAD)
+    side = FRAME_PAD * (max(depths, default=-1) + 1) + 2
+    return Margins(tuple(above), tuple(below), side)
+
+
+def place_frames(scene: Scene, boxes: Sequence[PlacedBox]) -> tuple[Frame, ...]:
+    """A rectangle for each group whose boxes leave no other box inside it, outer ones first."""
+    number = {group.id: position for position, group in enumerate(scene.groups)}
+    inside: list[list[int]] = [[] for _ in scene.groups]
+    for position, box in enumerate(scene.boxes):
+        group = box.group
+        while group is not None:
+            inside[number[group]].append(position)
+            group = scene.groups[number[group]].parent
+    depths = _depths(scene)
+    frames: list[Frame] = []
+    for which, members in enumerate(inside):
+        if len(members) < 2:
+            continue
+        frame = _frame(scene, which, [boxes[each] for each in members], depths[which])
+        if not _strangers(frame, boxes, set(members)):
+            frames.append(frame)
+    return tuple(frames)
+
+
+def _frame(scene: Scene, which: int, members: Sequence[PlacedBox], depth: int) -> Frame:
+    pad, head = FRAME_PAD * (depth + 1), FRAME_HEAD * (depth + 1)
+    left = min(box.x for box in members) - pad
+    right = max(box.x + box.width for box in members) + pad
+    top = min(box.y for box in members) - head
+    bottom = max(box.y + box.height for box in members) + pad
+    text = fit_width(group_text(scene.groups[which]), DETAIL_SIZE, right - left - 8)
+    return Frame(which, round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1), text)
+
+
+def _strangers(frame: Frame, boxes: Sequence[PlacedBox], members: set[int]) -> bool:
+    return any(
+        position not in members
+        and box.x < frame.x + frame.width
+        and box.x + box.width > frame.x
+        and box.y < frame.y + frame.height
+        and box.y + box.height > frame.y
+        for position, box in enumerate(boxes)
+    )
