@@ -11,6 +11,7 @@ from aotcli.capture.inputs import describe_shape
 from aotcli.capture.project import relative_to_root
 from aotcli.capture.recorder import Recorder
 from aotcli.capture.script_steps import StepWatcher
+from aotcli.capture.torch_decision import torch_decisions
 from aotcli.ir.joint import JointGraph, NodeKind, Ref
 from aotcli.ir.tensor import TensorSpec, tensor_leaves
 from aotcli.ir.trace import CaptureSettings, Environment, ModelInfo, Trace
@@ -52,6 +53,7 @@ def script_trace(
             )
         ),
         notes=("recorded from a script: what eager saves was not measured",),
+        torch_decision=torch_decisions(recorder.regions) if settings.with_torch else (),
     )
 
 

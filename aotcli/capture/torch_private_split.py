@@ -92,6 +92,13 @@ def min_cut_partition_function(budget: float) -> PartitionFn:
     return partition
 
 
+def memory_budget() -> float:
+    """The activation memory budget that is set in this process: 1 unless the user's code changed it."""
+    from torch._functorch import config
+
+    return float(config.activation_memory_budget)
+
+
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[None]:
     """Run in an empty folder: a failing min cut writes its graph into the current one."""

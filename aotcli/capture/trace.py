@@ -23,6 +23,7 @@ from aotcli.capture.eager import measure_eager
 from aotcli.capture.origins import Origins, path_of_source
 from aotcli.capture.recorder import LiveRegion, Recorder
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext
+from aotcli.capture.torch_decision import torch_decisions
 from aotcli.capture.torch_private import pytree
 from aotcli.capture.workload import BuiltWorkload, Workload, build
 from aotcli.errors import AotcliError, CaptureError, WorkloadError
@@ -85,6 +86,8 @@ def _capture(
     _check_output(output, workload, recorder)
     progress("measuring what eager saves")
     eager, eager_notes = _eager(built)
+    if settings.with_torch:
+        progress("asking PyTorch's own partitioner")
     trace = Trace(
         model=_model_info(workload, built, recorder),
         environment=_environment(settings),
@@ -97,6 +100,7 @@ def _capture(
         mutations=_mutations(recorder),
         eager=eager,
         notes=(*notes, *built.notes, *eager_notes),
+        torch_decision=torch_decisions(recorder.regions) if settings.with_torch else (),
     )
     return Capture(trace, tuple(recorder.regions))
 

@@ -79,8 +79,9 @@ def is_record(text: str) -> bool:
 def capture_settings(given: GivenCapture) -> CaptureSettings:
     """Settings with defaults for what was not given. Raises InputError for a value that does not parse."""
     chosen: dict[str, Any] = {"inputs": given.inputs, "overrides": tuple(_pair(text) for text in given.overrides)}
-    for each in dataclasses.fields(CaptureSettings):
-        if each.name not in chosen and getattr(given, each.name) is not None:
+    settable = {each.name for each in dataclasses.fields(CaptureSettings)} - chosen.keys()
+    for each in dataclasses.fields(given):
+        if each.name in settable and getattr(given, each.name) is not None:
             chosen[each.name] = getattr(given, each.name)
     settings = CaptureSettings(**chosen)
     _check_choice("--level", settings.level, LEVELS)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from aotcli.ir.joint import Arg, Const, JointGraph, Mapping, Node, Slice, Symbol
 from aotcli.ir.tensor import OpaqueSpec, Value
-from aotcli.ir.trace import GraphBreak, Trace
+from aotcli.ir.trace import GraphBreak, TorchRegion, Trace
 
 T = TypeVar("T")
 
@@ -132,7 +132,12 @@ def anonymized(trace: Trace) -> Trace:
         hooks=tuple(hashed(text) for text in trace.hooks),
         guards=tuple(hashed(text) for text in trace.guards),
         notes=tuple(hashed(text) for text in trace.notes),
+        torch_decision=tuple(_anonymized_decision(each) for each in trace.torch_decision),
     )
+
+
+def _anonymized_decision(each: TorchRegion) -> TorchRegion:
+    return replace(each, notes=tuple(hashed(text) for text in each.notes), failure=hashed(each.failure))
 
 
 def _anonymized_break(each: GraphBreak) -> GraphBreak:

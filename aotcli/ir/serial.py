@@ -24,6 +24,7 @@ from aotcli.ir.partition import Partition
 from aotcli.ir.plan import Plan, plan_of
 from aotcli.ir.privacy import anonymized, scrubbed, scrubbed_graph
 from aotcli.ir.templates import TemplateReader
+from aotcli.ir.torch_plan import check_torch_decision
 from aotcli.ir.trace import Trace
 from aotcli.ir.verify import verify_graph
 
@@ -46,6 +47,8 @@ def dump_trace(trace: Trace, *, source: bool = False, beside: Mapping[str, Json]
     document: dict[str, Json] = {"schema": TRACE_SCHEMA, "schema_version": _VERSION, **beside}
     document.update(Place("").object(header))
     del document["regions"]  # it comes after the rest of the header
+    if not trace.torch_decision:
+        del document["torch_decision"]
     document["regions"] = [*graphs]
     document |= {"specs": tables.specs, "ops": tables.ops, "places": tables.places, "templates": tables.templates}
     return render(document)
@@ -67,7 +70,9 @@ def load_trace(text: str) -> Trace:
             verify_graph(graph)
         except VerificationError as error:
             raise RecordError(f"the record is damaged: {error.what}", why=error.why) from None
-    return replace(trace, regions=graphs, notes=(*trace.notes, note) if note else trace.notes)
+    trace = replace(trace, regions=graphs, notes=(*trace.notes, note) if note else trace.notes)
+    check_torch_decision(trace)
+    return trace
 
 
 def _graphs(document: Mapping[str, Json], *, lenient: bool) -> tuple[JointGraph, ...]:

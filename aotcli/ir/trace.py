@@ -14,7 +14,7 @@ class CaptureSettings:
     `inputs` are `--input` specs, `overrides` the `--set K=V` pairs. `tensors` is auto, fake or real. `train` None
     leaves the model in the mode that its file gave it (training, for the built-in loaders). `level` is inductor or
     aten. `dynamic` marks every input dimension above 1 dynamic unless the file has `dynamic_shapes`. `autocast` is
-    a dtype name or None; `dtype` converts parameters and floating inputs.
+    a dtype name or None; `dtype` converts parameters and floating inputs. `with_torch` adds PyTorch's own decision.
     """
 
     level: str = "inductor"
@@ -30,6 +30,7 @@ class CaptureSettings:
     overrides: tuple[tuple[str, str], ...] = ()
     with_source: bool = False
     anonymize: bool = False
+    with_torch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,24 @@ class EagerSaved:
     tensors: int
 
 
+@dataclass(frozen=True, slots=True)
+class TorchRegion:
+    """What PyTorch's min-cut partitioner decided about one region, under activation memory budget `budget`.
+
+    `saved` are node names in graph order; `replaced` pairs of nodes, the first computed as the second; the rest is what
+    `Decision` (aotcli/ir/partition.py) has. `failure` says why there is no decision, and is empty where there is one.
+    """
+
+    saved_bytes: int = 0
+    saved: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+    keep_order: bool = False
+    drop_dead_collectives: bool = False
+    budget: float = 1.0
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+
+
 @dataclass(frozen=True)
 class Trace:
     """One training step (or forward) of one workload, captured.
@@ -84,7 +103,8 @@ class Trace:
     `loss` says whether the loss is inside; `train` the mode; `tensors` is "fake" or "real" (what was used). `notes`
     are sentences for the reader (fallbacks, fake/real differences). `mutations` lists parameters, buffers and inputs
     that the step changes; `side_effects`, `hooks` and `guards` are texts from Dynamo. `eager` is None where eager
-    could not be measured; the note says why. `torch_decision` is reserved for PyTorch's own plan.
+    could not be measured; the note says why. `torch_decision` is PyTorch's own, region by region, where the capture was
+    asked for it.
     """
 
     model: ModelInfo
@@ -101,6 +121,7 @@ class Trace:
     guards: tuple[str, ...] = ()
     eager: EagerSaved | None = None
     notes: tuple[str, ...] = ()
+    torch_decision: tuple[TorchRegion, ...] = ()
 
     def __repr__(self) -> str:
         nodes = sum(len(graph.nodes) for graph in self.regions)

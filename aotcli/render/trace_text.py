@@ -31,6 +31,7 @@ def render_trace_text(
     lines += _listed(page, "Side effects", trace.side_effects)
     lines += _listed(page, "Hooks", trace.hooks)
     lines += _eager(page, trace)
+    lines += _torch(page, trace)
     lines += labelled(page, "Settings", settings_text(trace.settings))
     if verbose:
         lines += _symbols(page, trace) + _listed(page, "Guards", trace.guards, limit=len(trace.guards))
@@ -138,6 +139,19 @@ def _eager(page: Page, trace: Trace) -> list[str]:
         return labelled(page, "Eager saves", "not measured")
     text = f"{bytes_text(trace.eager.saved_bytes)} in {plural(trace.eager.tensors, 'tensor')} for the backward"
     return labelled(page, "Eager saves", text)
+
+
+def _torch(page: Page, trace: Trace) -> list[str]:
+    """PyTorch's own decision, where the record holds it."""
+    if not trace.torch_decision:
+        return []
+    failed = [each.failure for each in trace.torch_decision if each.failure]
+    if failed:
+        return labelled(page, "PyTorch", plain(f"its partitioner failed: {failed[0]}"))
+    saved = bytes_text(sum(each.saved_bytes for each in trace.torch_decision))
+    budgets = sorted({each.budget for each in trace.torch_decision} - {1.0})
+    budget = f" at activation memory budget {budgets[0]:g}" if budgets else ""
+    return labelled(page, "PyTorch", f"its own partitioner saves {saved}{budget} (in the record, as @torch)")
 
 
 def settings_text(settings: CaptureSettings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,9 @@ def trace(
     strategy: Annotated[
         str, typer.Option("--strategy", "-s", help="The cut for --graph forward or backward.", metavar="NAME")
     ] = "mincut",
+    with_torch: Annotated[
+        bool, typer.Option("--with-torch", help="Record what PyTorch's own partitioner saves too, for `aotcli diff`.")
+    ] = False,
     *,
     given: GivenCapture,
     output: OutputOptions,
@@ -71,13 +75,14 @@ def trace(
         refuse_foreign(output_path)
     script: tuple[str, ...] = ctx.meta.get(_SCRIPT, ())
     if script:
-        target, found = None, api.FoundTrace(_trace_script(model, script, given, terminal))
+        target, found = None, api.FoundTrace(_trace_script(model, script, given, terminal, with_torch))
+        words = ["aotcli", "trace", *(["--with-torch"] if with_torch else []), "-o", "step.aot.json"]
         steps = (
-            shlex.join(["aotcli", "trace", "-o", "step.aot.json", "--", *script]),
+            shlex.join([*words, "--", *script]),
             _partition_command("step.aot.json"),
         )
     else:
-        target, found = _trace_model(model, given, terminal)
+        target, found = _trace_model(model, given, terminal, with_torch)
         steps = (_partition_command(target.words),)
     if output_path is not None:
         api.save(found.trace, output_path, force=force)
@@ -91,7 +96,9 @@ def trace(
         show_code(found.trace, terminal, graph, strategy)
 
 
-def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> tuple[Target, FoundTrace]:
+def _trace_model(
+    model: str | None, given: GivenCapture, terminal: Terminal, with_torch: bool
+) -> tuple[Target, FoundTrace]:
     from aotcli import api
     from aotcli.cli.target import find_target
     from aotcli.errors import InputError
@@ -102,15 +109,18 @@ def _trace_model(model: str | None, given: GivenCapture, terminal: Terminal) -> 
             f"{target.record} is a record, so it was traced already",
             fix=f"look at it with: aotcli show {target.words}",
         )
+    settings = replace(target.settings, with_torch=with_torch)
     with terminal.progress() as progress:
-        found = api.find_trace(target.spec, target.settings, cache=target.cache, progress=progress)
+        found = api.find_trace(target.spec, settings, cache=target.cache, progress=progress)
     from aotcli.cli.last_model import remember
 
     remember(target)
     return target, found
 
 
-def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCapture, terminal: Terminal) -> Trace:
+def _trace_script(
+    model: str | None, script: tuple[str, ...], given: GivenCapture, terminal: Terminal, with_torch: bool
+) -> Trace:
     from aotcli import api
     from aotcli.cli.target import capture_settings, given_words
     from aotcli.errors import InputError
@@ -129,7 +139,8 @@ def _trace_script(model: str | None, script: tuple[str, ...], given: GivenCaptur
             fix=f"leave {model} out, or leave the script out",
         )
     with terminal.progress() as progress:
-        return api.trace_script(script, settings=capture_settings(given), progress=progress)
+        settings = replace(capture_settings(given), with_torch=with_torch)
+        return api.trace_script(script, settings=settings, progress=progress)
 
 
 def check_graph(graph: str | None, strategy: str) -> bool:
