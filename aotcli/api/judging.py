@@ -91,7 +91,14 @@ def judge(model: CheckedModel, trace: Trace, plan: Plan, store: BaselineStore, k
     keep = keep or Keep()
     new = new_baseline(trace, plan, name=model.name, model=model.spec, test=model.test)
     now = _Side(trace, plan, plan_figures(plan.partitions))
-    result = ModelCheck(model, shown(store.path(model.name)), now=now.figures)
+    result = ModelCheck(
+        model,
+        shown(store.path(model.name)),
+        now=now.figures,
+        torch=trace.environment.torch.partition("+")[0],
+        device=trace.environment.device,
+        level=trace.settings.level,
+    )
     baseline: Baseline | None = None
     try:
         baseline = store.read(model.name)

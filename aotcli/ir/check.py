@@ -175,6 +175,7 @@ class StructureBreach:
     demanded: Structure
     found: Structure
     first: str = ""
+    contributors: tuple[Contributor, ...] = ()  # always empty: a graph has no rows
 
     @property
     def rule(self) -> str:
@@ -233,11 +234,11 @@ class ModelCheck:
     """One model held against its baseline.
 
     `baseline` is the path of the baseline, there or not; `written` that of the new one, None where none was written.
-    `now` is None where nothing could be planned, `before` None without a baseline. `environment` and `settings` are what the baseline
-    was made with, where it differs from now; `traced` says how the model is traced now. `structure` is how alike the
-    graphs are (None: nothing to compare with); `difference` is that of the two plans, where there is one to explain.
-    `replanned` is what this aotcli makes of the baseline's own graph, where that is not what was accepted. `reason` is
-    why the baseline was accepted. `accept_command` and `look_command` are what to type next.
+    `now` is None where nothing could be planned, `before` None without a baseline. `torch`, `device` and `level` say
+    how the model was traced now, `environment` and `settings` in what the baseline was traced otherwise. `structure` is
+    how alike the graphs are (None: nothing to compare with); `difference` is that of the two plans, where there is one
+    to explain. `replanned` is what this aotcli makes of the baseline's own graph, where that is not what was accepted.
+    `reason` is why the baseline was accepted. `accept_command` and `look_command` are what to type next.
     """
 
     model: CheckedModel
@@ -248,7 +249,9 @@ class ModelCheck:
     gains: tuple[Gain, ...] = ()
     environment: tuple[EnvironmentChange, ...] = ()
     settings: tuple[EnvironmentChange, ...] = ()
-    traced: str = ""
+    torch: str = ""
+    device: str = ""
+    level: str = ""
     structure: Structure | None = None
     difference: Difference | None = None
     replanned: Figures | None = None
