@@ -17,19 +17,13 @@ from typing import Any, ClassVar
 from aotcli.analysis.assemble import assemble, with_best_order
 from aotcli.analysis.cse import eliminate_common
 from aotcli.analysis.dce import eliminate_dead
-from aotcli.analysis.mincut_mutation import mutated_reads
-from aotcli.analysis.mincut_tags import checkpoint_policies
+from aotcli.analysis.obligations import Obligations
 from aotcli.analysis.replay import is_worth_replaying
-from aotcli.analysis.rerun import Rerun
 from aotcli.analysis.roles import classify
 from aotcli.errors import PlanImpossibleError
-from aotcli.ir.joint import JointGraph, NodeKind, Tag, arg_refs
+from aotcli.ir.joint import JointGraph, Node, Tag, arg_refs
 from aotcli.ir.partition import Decision, Partition, Reason
-from aotcli.ir.tensor import OpaqueSpec, SymbolSpec
 from aotcli.strategies._contract import Strategy
-
-_VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
-_GETITEM = "operator.getitem"
 
 
 @dataclass(frozen=True)
@@ -80,13 +74,9 @@ class _Walk:
 
     def __init__(self, graph: JointGraph, replay_random: bool, keep: Mapping[str, Reason]) -> None:
         self._graph = graph
-        self._replay_random = replay_random
         self._keep = keep
         self._roles = classify(graph)
-        self._policies = checkpoint_policies(graph)
-        self._mutated = mutated_reads(graph, self._roles)
-        self._bases = self._bases_of_saved_views()
-        self._rerun = Rerun(graph, self._mutated)
+        self._obligations = Obligations(graph, self._roles, is_worth_replaying if replay_random else _never)
         self._replayed: list[str] = []
 
     def saved(self) -> dict[int, Reason]:
@@ -123,15 +113,7 @@ class _Walk:
     def _must_save(self, position: int) -> Reason | None:
         """Why a value of the forward is saved; None where it is computed again."""
         node = self._graph.nodes[position]
-        if node.kind is NodeKind.ATTR or node.kind in (NodeKind.TANGENT, NodeKind.BACKWARD_SEED):
-            return None
-        if isinstance(node.value, SymbolSpec) and (node.value.kind == "int" or node.is_placeholder):
-            return Reason("size", "symbolic size")
-        if node.is_placeholder:
-            return Reason("primal", node.kind.value)
-        if isinstance(node.value, OpaqueSpec):
-            return Reason("opaque", "opaque object")
-        reason = self._cannot_rerun(self._origin(position))
+        reason = self._obligations.reason(position)
         if reason is not None and isinstance(node.value, tuple):
             raise PlanImpossibleError(
                 f"{node.name} ({node.target}) can be neither saved nor recomputed",
@@ -140,50 +122,9 @@ class _Walk:
             )
         return reason
 
-    def _origin(self, position: int) -> int:
-        """The op that makes a value: for an element of a tuple, the op that makes the tuple."""
-        graph = self._graph
-        while graph.nodes[position].target == _GETITEM and not self._policies.must_save[position]:
-            position = graph.inputs_of[position][0]
-        return position
 
-    def _cannot_rerun(self, position: int) -> Reason | None:
-        node = self._graph.nodes[position]
-        must_recompute = self._policies.must_recompute[position]
-        if position in self._mutated.banned:
-            source = self._mutated.source[position]
-            return Reason("mutated input", f"reads {source}, changed in place")
-        if Tag.COLLECTIVE in node.tags and not must_recompute:
-            return Reason("collective", "collective")
-        if self._rerun.has_effect(position):
-            return Reason("effect", "has an effect")
-        if self._policies.must_save[position] and not node.tags & _VIEWS:
-            return Reason("must save", self._policies.cause[position])
-        if position in self._bases:
-            return Reason("must save", f"base of {self._bases[position]}")
-        if self._rerun.is_random(position) and not self._may_draw_again(position):
-            return Reason("random", "random")
-        if self._rerun.is_data_dependent(position):
-            return Reason("data-dependent shape", "data-dependent shape")
-        return None
-
-    def _may_draw_again(self, position: int) -> bool:
-        """Whether a random op may run in the backward: with its state, or there alone."""
-        if self._policies.must_recompute[position] or self._roles.unclaimed[position]:
-            return True
-        return self._replay_random and is_worth_replaying(self._graph, self._graph.nodes[position])
-
-    def _bases_of_saved_views(self) -> dict[int, str]:
-        """Saving a view keeps what it looks at: the demand falls on the base."""
-        graph = self._graph
-        bases: dict[int, str] = {}
-        for position, node in enumerate(graph.nodes):
-            if self._policies.must_save[position] and node.tags & _VIEWS:
-                base = position
-                while graph.nodes[base].tags & _VIEWS and graph.inputs_of[base]:
-                    base = graph.inputs_of[base][0]
-                bases[self._origin(base)] = node.name
-        return bases
+def _never(_graph: JointGraph, _node: Node) -> bool:
+    return False
 
 
 def _referenced(graph: JointGraph) -> list[str]:
