@@ -14,7 +14,7 @@ from aotcli.ir.tensor import SymbolSpec
 
 _FREE_COPIES = frozenset({"aten.lift_fresh_copy.default", "aten.lift_fresh.default"})
 
-_REDUCTION_FACTOR = 4
+REDUCTION_FACTOR = 4
 """An op whose tensor inputs are more than this many times its output counts as a reduction."""
 
 _UNREACHED = 1000
@@ -100,13 +100,13 @@ def _rule_by_op(problem: Problem, position: int) -> Rule | None:
 
 
 def _is_reduction(problem: Problem, position: int) -> bool:
-    """Only arguments that are tensors themselves count, each time they occur; lists of tensors do not."""
+    return problem.sizes[position] * REDUCTION_FACTOR < tensor_bytes_read(problem, position)
+
+
+def tensor_bytes_read(problem: Problem, position: int) -> int:
+    """Bytes that count as read by an op: arguments that are tensors themselves, each time they occur; no lists."""
     index, sizes = problem.graph.index, problem.sizes
-    read = 0
-    for arg in problem.graph.nodes[position].args:
-        if isinstance(arg, Ref):
-            read += sizes[index[arg.name]]
-    return sizes[position] * _REDUCTION_FACTOR < read
+    return sum(sizes[index[arg.name]] for arg in problem.graph.nodes[position].args if isinstance(arg, Ref))
 
 
 def _materialized_in_backward(problem: Problem) -> list[bool]:

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from aotcli.analysis.mincut_problem import Problem, Rule
 
-_LONGEST_CHAIN = 100
+LONGEST_CHAIN = 100
 
 _Bans = list[Rule | None]
 
@@ -22,7 +22,7 @@ def ban_used_far_apart(problem: Problem, bans: _Bans, allowed: list[bool]) -> No
     """Add the bans of the first rule to `bans`, given the ones already there."""
     order, users_of = problem.roles.forward_order, problem.graph.users_of
     fusible = problem.fusion.fusible
-    broken_at = _first_unfusible(problem)
+    broken_at = first_unfusible(problem)
     for used in range(len(order)):
         users = [user for user in users_of[used] if order[user] >= 0] if order[used] >= 0 else ()
         if len(users) < 2:
@@ -34,7 +34,7 @@ def ban_used_far_apart(problem: Problem, bans: _Bans, allowed: list[bool]) -> No
                 bans[user] = Rule.FAR_APART
 
 
-def _first_unfusible(problem: Problem) -> list[int]:
+def first_unfusible(problem: Problem) -> list[int]:
     """For each node the first place in the forward that an unfusible edge leads to, from the node or from what is
     reached from it by fusible edges; beyond the end where there is none.
 
@@ -68,7 +68,7 @@ def ban_long_chains(problem: Problem, bans: _Bans, allowed: list[bool]) -> None:
                 continue
             visited[place] = True
             node = forward[place]
-            if place > start + _LONGEST_CHAIN and not heap:
+            if place > start + LONGEST_CHAIN and not heap:
                 if allowed[node] and problem.applies(node, Rule.LONG_CHAIN):
                     bans[node] = Rule.LONG_CHAIN
                 break

@@ -29,17 +29,26 @@ _FIXED_TEXTS = {
 
 def saved_reason(problem: Problem, bans: Bans, position: int) -> Reason:
     """The reason for which the cut holds the value at `position`."""
-    node = problem.graph.nodes[position]
-    origin: int | None = position
-    while origin is not None and bans[origin] is None:
-        origin = taken_from(problem.graph, problem.ops, origin)
-    rule = None if origin is None else bans[origin]
-    if origin is None or rule is None:
-        return _choice(problem, position, node)
+    decided = decided_by(problem, bans, position)
+    if decided is None:
+        return _choice(problem, position, problem.graph.nodes[position])
+    origin, rule = decided
     source = problem.graph.nodes[origin]
     if origin != position and source.is_placeholder:
         return Reason(Rule.CUT.value, f"view of {_input_word(source)}")
     return _ban_reason(problem, origin, rule)
+
+
+def decided_by(problem: Problem, bans: Bans, position: int) -> tuple[int, Rule] | None:
+    """The node whose ban keeps the value at `position` from being recomputed (itself, or what it was taken from), and
+    the ban; None where there is none and the weights decide."""
+    origin: int | None = position
+    while origin is not None:
+        rule = bans[origin]
+        if rule is not None:
+            return origin, rule
+        origin = taken_from(problem.graph, problem.ops, origin)
+    return None
 
 
 def _choice(problem: Problem, position: int, node: Node) -> Reason:
@@ -94,18 +103,25 @@ def _short(node: Node) -> str:
 
 
 def _reader(problem: Problem, position: int) -> str:
-    """The op outside the forward that reads the value, through views, and cannot fuse the read: the costliest kind."""
-    found: list[tuple[int, str]] = []
+    """The costliest kind of op outside the forward that reads the value, through views, and cannot fuse the read."""
+    found = [_describe_reader(problem, value, user) for value, user in unfusible_reads(problem, position)]
+    return min(found, key=lambda each: each[0])[1] if found else "read by backward"
+
+
+def unfusible_reads(problem: Problem, position: int) -> list[tuple[int, int]]:
+    """Reads of the value, or of a view of it, by ops outside the forward that cannot fuse them: (what is read, reader),
+    the reader that says most first."""
+    found: list[tuple[int, int]] = []
     pending, seen = [position], {position}
     for v in pending:
         for user in problem.graph.users_of[v]:
             if not problem.roles.required_forward[user] and not problem.fusion.fusible(v, user):
-                found.append(_describe_reader(problem, v, user))
+                found.append((v, user))
             is_view = problem.ops.view[user] or Tag.VIEW_SCHEMA in problem.graph.nodes[user].tags
             if is_view and user not in seen:
                 seen.add(user)
                 pending.append(user)
-    return min(found, key=lambda each: each[0])[1] if found else "read by backward"
+    return sorted(found, key=lambda each: _describe_reader(problem, *each)[0])
 
 
 def _describe_reader(problem: Problem, value: int, user: int) -> tuple[int, str]:

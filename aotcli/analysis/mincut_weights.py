@@ -12,8 +12,8 @@ from __future__ import annotations
 from aotcli.analysis.mincut_problem import Problem, Rule
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec
 
-_MAX_EXPONENT = 100
-_FACTORS = [1.1**exponent for exponent in range(_MAX_EXPONENT + 1)]
+MAX_EXPONENT = 100
+_FACTORS = [1.1**exponent for exponent in range(MAX_EXPONENT + 1)]
 _FLOAT_WEIGHT = 4
 
 
@@ -30,7 +30,7 @@ def find_weights(problem: Problem) -> list[int | None]:
             if node.name in free:
                 weight = 0
             else:
-                exponent = max(min(distance[position], _MAX_EXPONENT), 1)
+                exponent = max(min(distance[position], MAX_EXPONENT), 1)
                 weight = int(problem.sizes[position] * _FACTORS[exponent])
                 if not node.is_placeholder:
                     for user in users_of[position]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from aotcli.ir.difference import Fate
-from aotcli.ir.outcome import Unit
 from aotcli.ir.partition import Category, Reason
 from aotcli.ir.policy import PolicyRule
 from aotcli.ir.tensor import Dim
@@ -37,13 +36,28 @@ class Reader:
     gradient_of: str | None = None
 
 
+class Quantity(StrEnum):
+    """What a number of a fact counts."""
+
+    BYTES = "bytes"
+    FLOPS = "flops"
+    COUNT = "count"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number and what it counts."""
+
+    value: int
+    quantity: Quantity
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a rule looked at: a phrase, and a number in `unit` where there is one."""
+    """One thing that a rule looked at: a sentence with a `{}` for each of its amounts."""
 
     text: str
-    value: float | None = None
-    unit: Unit | None = None
+    amounts: tuple[Amount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
