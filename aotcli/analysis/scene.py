@@ -70,7 +70,8 @@ class Box:
 
     `label` is what a reader calls it: a module's name within its group, or an op. `group` is the id of the innermost
     group around it, None outside all. `members` are the joint graph's nodes behind it (for a saved value, the values),
-    those of the first layer, in run order; `ops` counts them over all layers. `value` is its main result. `nbytes` are
+    those of the first layer, in run order, and `all_members` those of all layers; `ops` counts the latter. `value` is
+    its main result. `nbytes` are
     what its results take (for a saved value: what saving it costs), of all layers. `flops` is None where an op has no
     known formula. `reasons` say why a saved value is saved. `was` is the id that the box had in the other graph, or
     what it was there, where two graphs are drawn as one.
@@ -96,6 +97,7 @@ class Box:
     reasons: tuple[str, ...] = ()
     change: Change = Change.SAME
     was: str = ""
+    all_members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

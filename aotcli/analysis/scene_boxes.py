@@ -126,6 +126,7 @@ class SceneBuilder:
             value=_main_value(ours),
             nbytes=sum(leaf.nbytes for unit in units for leaf in tensor_leaves(unit.node.value)),
             flops=None if None in flops else sum(each or 0 for each in flops),
+            all_members=tuple(unit.node.name for unit in units),
         )
 
     def _group_id(self, shown: str) -> str | None:
@@ -212,6 +213,7 @@ class SceneBuilder:
             value=largest.value if isinstance(largest.value, TensorSpec) else None,
             nbytes=sum(_cost(value) for value in values),
             reasons=tuple(dict.fromkeys(value.reason.text for value in ours)),
+            all_members=tuple(value.name for value in values),
         )
 
     # Placeholders and results.
@@ -260,6 +262,7 @@ class SceneBuilder:
             module=nodes[0].module,
             value=max((leaf for n in nodes for leaf in tensor_leaves(n.value)), key=lambda v: v.nbytes, default=None),
             nbytes=sum(sizes),
+            all_members=tuple(node.name for node in nodes),
         )
         for reader in readers:
             for node, size in zip(nodes, sizes, strict=True):
@@ -285,6 +288,7 @@ class SceneBuilder:
                 ops=len(units),
                 value=_main_value(units),
                 nbytes=sum(leaf.nbytes for unit in units for leaf in tensor_leaves(unit.node.value)),
+                all_members=tuple(unit.node.name for unit in units),
             )
             boxes.append(box)
             for unit in units:
