@@ -46,7 +46,8 @@ def place_wishes(graph: JointGraph, policies: Policies, mutated: MutatedReads, w
             unsaveable.update(dict.fromkeys(made.members, wishes.recompute[name]))
             reason = _refusal(policies, rerun, made)
             if reason is None:
-                released.add(made.op)
+                # A view that torch does not list as one, `_unsafe_view`, has a ban of its own.
+                released.update((made.op, *made.members))
                 _forget(policies, made, saving=True)
             else:
                 refused[made.op] = reason
