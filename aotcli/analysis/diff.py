@@ -20,24 +20,23 @@ are equal, all of it is the decision's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from aotcli.analysis.diff_environment import environment_changes
 from aotcli.analysis.diff_fates import fate_changes
 from aotcli.analysis.diff_regions import RegionPair, pair_regions
 from aotcli.analysis.diff_rewrites import rewrites
-from aotcli.analysis.diff_saved import TensorPair, fold_pairs, pair_tensors
+from aotcli.analysis.diff_saved import fold_pairs, pair_tensors
 from aotcli.analysis.diff_side import PlannedRegion
 from aotcli.analysis.diff_ties import find_ties
 from aotcli.analysis.diff_values import value_changes
-from aotcli.analysis.diff_yardstick import Yardsticks, yardsticks
+from aotcli.analysis.diff_yardstick import Judge, Yardsticks, yardsticks
 from aotcli.analysis.summary import Plan
 from aotcli.ir.difference import (
     Cause,
     Confidence,
     Difference,
-    Fate,
     FateChange,
     Order,
     RegionDifference,
@@ -58,11 +57,13 @@ _NO_PARTITION = Partition("", "", "", {}, (), (), (), (), 0, 0, 0, 0, 0, 0, (), 
 
 @dataclass(frozen=True)
 class DiffSide:
-    """A trace and the plan for its regions. `name` is how the user named it."""
+    """A trace and the plan for its regions. `name` is how the user named it; `sketched` says that it is a plan file
+    whose graph is not known (aotcli/analysis/diff_planfile.py)."""
 
     trace: Trace
     plan: Plan
     name: str = ""
+    sketched: bool = False
 
     def region(self, position: int) -> PlannedRegion:
         """The region at `position` as planned; an empty one for -1."""
@@ -79,67 +80,71 @@ def diff_plans(left: DiffSide, right: DiffSide, pairs: Sequence[RegionPair] | No
     """What differs; see the head of this file. Near-linear in nodes, where the pairs are given."""
     if pairs is None:
         pairs = pair_regions(left.trace.regions, right.trace.regions)
-    equal = all(pair.same_graph for pair in pairs)
-    yardstick = None if equal else yardsticks((left.trace.regions, left.plan), (right.trace.regions, right.plan))
-    saved: list[SavedChange] = []
-    fates: list[FateChange] = []
-    replaced: list[Rewrite] = []
-    values: list[ValueChange] = []
-    for number, pair in enumerate(pairs):
-        there, here = left.region(pair.left), right.region(pair.right)
-        judge = _Judge(pair, yardstick, left.trace, right.trace)
-        tensors = pair_tensors(there, here, pair.pairing)
-        causes = [judge.tensor(each) for each in tensors]
-        saved += fold_pairs(tensors, causes, find_ties(there.graph, here.graph, tensors, causes), number)
-        fates += fate_changes(there, here, pair.pairing, judge.cause, number)
-        values += value_changes(there.graph, here.graph, pair.pairing, number)
-        if not pair.same_graph:
-            replaced += rewrites(there.graph, here.graph, pair.pairing, number)
+    unknown = _unknown(left, right)
+    comparable = not unknown and not all(pair.same_graph for pair in pairs)
+    yardstick = yardsticks((left.trace.regions, left.plan), (right.trace.regions, right.plan)) if comparable else None
+    rows = [_compare(left, right, pair, number, yardstick) for number, pair in enumerate(pairs)]
+    saved = [row for each in rows for row in each.saved]
     by_rows = sum(row.delta_bytes for row in saved if row.cause is Cause.GRAPH)
     graph_bytes = by_rows if yardstick is None else yardstick.delta_bytes
     return Difference(
         left=_side_info(left),
         right=_side_info(right),
-        environment=environment_changes(left.trace, right.trace),
+        environment=environment_changes(left.trace, right.trace, brief=bool(unknown)),
         regions=tuple(_region_difference(left, right, pair) for pair in pairs),
         saved=tuple(sorted(saved, key=_order)),
-        fates=tuple(sorted(fates, key=_order)),
-        rewrites=tuple(sorted(replaced, key=_order)),
-        values=tuple(sorted(values, key=_order)),
+        fates=tuple(sorted((row for each in rows for row in each.fates), key=_order)),
+        rewrites=tuple(sorted((row for each in rows for row in each.rewrites), key=_order)),
+        values=tuple(sorted((row for each in rows for row in each.values), key=_order)),
         graph_bytes=graph_bytes,
         decision_bytes=right.plan.saved_bytes - left.plan.saved_bytes - graph_bytes,
         yardstick="" if yardstick is None else yardstick.label,
+        unknown=unknown,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What differs in one region."""
+
+    saved: Sequence[SavedChange]
+    fates: Sequence[FateChange] = ()
+    rewrites: Sequence[Rewrite] = ()
+    values: Sequence[ValueChange] = ()
+
+
+def _compare(left: DiffSide, right: DiffSide, pair: RegionPair, number: int, yardstick: Yardsticks | None) -> _Rows:
+    there, here = left.region(pair.left), right.region(pair.right)
+    measured = None
+    if yardstick is not None:
+        measured = (
+            _region(left.trace, yardstick.left, pair.left),
+            _region(right.trace, yardstick.right, pair.right),
+        )
+    judge = Judge(pair.same_graph, measured)
+    tensors = pair_tensors(there, here, pair.pairing)
+    causes = [judge.tensor(each) for each in tensors]
+    saved = fold_pairs(tensors, causes, find_ties(there.graph, here.graph, tensors, causes), number)
+    if pair.partial:
+        return _Rows(saved)
+    return _Rows(
+        saved,
+        fate_changes(there, here, pair.pairing, judge.cause, number),
+        [] if pair.same_graph else rewrites(there.graph, here.graph, pair.pairing, number),
+        value_changes(there.graph, here.graph, pair.pairing, number),
+    )
+
+
+def _unknown(left: DiffSide, right: DiffSide) -> tuple[str, ...]:
+    names = [side.name or side.plan.label for side in (left, right) if side.sketched]
+    if not names:
+        return ()
+    verb = "is a plan file and holds" if len(names) == 1 else "are plan files and hold"
+    return (f"{' and '.join(sorted(names))} {verb} no graph: only what is saved is compared",)
 
 
 def _order(row: SavedChange | FateChange | Rewrite | ValueChange) -> Order:
     return row.order
-
-
-class _Judge:
-    """Whether a tensor differs because the graph does, or because the plans decide otherwise."""
-
-    def __init__(self, pair: RegionPair, yardstick: Yardsticks | None, left: Trace, right: Trace) -> None:
-        self._same_graph = pair.same_graph
-        self._measured: tuple[PlannedRegion, PlannedRegion] | None = None
-        if yardstick is not None:
-            self._measured = _region(left, yardstick.left, pair.left), _region(right, yardstick.right, pair.right)
-
-    def tensor(self, pair: TensorPair) -> Cause:
-        left, right = pair.left, pair.right
-        if left is None or right is None:
-            return Cause.GRAPH
-        return self.cause(left.position, right.position, left.fate, right.fate)
-
-    def cause(self, left: int, right: int, left_fate: Fate, right_fate: Fate) -> Cause:
-        """Why a pair of nodes, by position, has the fates that it has."""
-        if left_fate is right_fate:
-            return Cause.GRAPH
-        if self._same_graph or self._measured is None:
-            return Cause.DECISION
-        there, here = self._measured
-        saved = [there.fates[left] is Fate.SAVED, here.fates[right] is Fate.SAVED]
-        return Cause.GRAPH if saved == [left_fate is Fate.SAVED, right_fate is Fate.SAVED] else Cause.DECISION
 
 
 def _side_info(side: DiffSide) -> SideInfo:
@@ -150,14 +155,18 @@ def _side_info(side: DiffSide) -> SideInfo:
         saved_input_bytes=plan.saved_input_bytes,
         nodes=sum(len(graph.nodes) for graph in trace.regions),
         parameters=trace.model.parameters,
-        forward_ops=plan.forward_ops,
-        backward_ops=plan.backward_ops,
-        recomputed_ops=plan.recomputed_ops,
-        forward_flops=plan.forward_flops,
-        backward_flops=plan.backward_flops,
-        recompute_flops=plan.recompute_flops,
-        peak_bytes=plan.peak_bytes,
     )
+    if not side.sketched:
+        totals = replace(
+            totals,
+            forward_ops=plan.forward_ops,
+            backward_ops=plan.backward_ops,
+            recomputed_ops=plan.recomputed_ops,
+            forward_flops=plan.forward_flops,
+            backward_flops=plan.backward_flops,
+            recompute_flops=plan.recompute_flops,
+            peak_bytes=plan.peak_bytes,
+        )
     environment = trace.environment
     return SideInfo(
         name=side.name or trace.model.name,
@@ -180,6 +189,7 @@ def _region_difference(left: DiffSide, right: DiffSide, pair: RegionPair) -> Reg
         confidence=_confidence(pair.pairing),
         left_nodes=len(there.nodes),
         right_nodes=len(here.nodes),
+        partial=pair.partial,
     )
 
 

@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from aotcli.ir.difference import EnvironmentChange
 from aotcli.ir.trace import CaptureSettings, Trace
 
-# Settings that say how to capture and not what; and those that stand elsewhere in the list.
-_SILENT = frozenset({"device", "level", "loss", "train", "tensors", "inputs", "overrides", "with_source", "anonymize"})
-_WITHOUT_EFFECT = frozenset({"with_torch"})
+# Settings that are told as what came of them, and those that change no graph.
+_ELSEWHERE = frozenset({"device", "dtype", "level", "loss", "train", "tensors", "inputs", "overrides"})
+_WITHOUT_EFFECT = frozenset({"with_source", "anonymize", "with_torch"})
+_IN_PLAN_FILES = frozenset({"torch", "device", "level"})
 
 
-def environment_changes(left: Trace, right: Trace) -> tuple[EnvironmentChange, ...]:
-    """What differs, the most telling first. Names of models and files are no environment."""
+def environment_changes(left: Trace, right: Trace, *, brief: bool = False) -> tuple[EnvironmentChange, ...]:
+    """What differs, the most telling first. Names of models and files are no environment. `brief` looks only at what
+    a plan file tells."""
     found = zip(_facts(left), _facts(right), strict=True)
     changes = [EnvironmentChange(what, mine, other) for (what, mine), (_, other) in found if mine != other]
+    if brief:
+        return tuple(change for change in changes if change.what in _IN_PLAN_FILES)
     return (*changes, *_override_changes(left, right), *_symbol_changes(left, right))
 
 
@@ -35,7 +39,7 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     yield "graph breaks", str(len(trace.breaks))
     yield "mutated", ", ".join(trace.mutations) or "nothing"
     for each in dataclasses.fields(CaptureSettings):
-        if each.name not in _SILENT | _WITHOUT_EFFECT:
+        if each.name not in _ELSEWHERE | _WITHOUT_EFFECT:
             value = getattr(settings, each.name)
             yield each.name, "none" if value is None else str(value)
 

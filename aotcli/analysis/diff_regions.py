@@ -16,15 +16,19 @@ _ALIKE = 0.2  # regions that share less than this of their ops are not the same 
 
 @dataclass(frozen=True, slots=True)
 class RegionPair:
-    """Positions of two regions in their traces, and the pairing of their nodes; -1 where a side has none."""
+    """Positions of two regions in their traces, and the pairing of their nodes; -1 where a side has none.
+
+    `partial` says that one side is a plan file: it knows the saved values, and no graph.
+    """
 
     left: int
     right: int
     pairing: Pairing
     same_graph: bool = False
+    partial: bool = False
 
     def mirrored(self) -> RegionPair:
-        return RegionPair(self.right, self.left, self.pairing.mirrored(), self.same_graph)
+        return RegionPair(self.right, self.left, self.pairing.mirrored(), self.same_graph, self.partial)
 
 
 def pair_regions(left: Sequence[JointGraph], right: Sequence[JointGraph]) -> tuple[RegionPair, ...]:

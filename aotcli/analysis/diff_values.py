@@ -1,8 +1,9 @@
 """Nodes that are the same op in both graphs and differ in what they compute or read: dtype, shape, arguments, wiring.
 
 A change of one node brings others with it, so each node is listed once, under the first of these in which it differs:
-device, dtype, shape, arguments, wiring, layout, policy. Wiring counts where all that is read has a partner, and another one:
-what reads an op that was rewritten is part of the rewrite. Between equal graphs only traced sizes and policies differ.
+device, dtype, shape, arguments, wiring, layout, policy. Wiring counts where all that is read has a partner, and another
+one: what reads an op that was rewritten is part of the rewrite. Between equal graphs only traced sizes and policies
+differ.
 """
 
 from __future__ import annotations

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.assemble import assemble
+from aotcli.analysis.diff_saved import TensorPair
+from aotcli.analysis.diff_side import PlannedRegion
 from aotcli.analysis.mincut import decide
 from aotcli.analysis.mincut_problem import Heuristic
 from aotcli.analysis.summary import Plan
 from aotcli.errors import AotcliError
+from aotcli.ir.difference import Cause, Fate
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Partition
 
@@ -58,3 +61,31 @@ def _mincut(graphs: Sequence[JointGraph], plan: Plan) -> Plan:
         decision = decide(graph, _USUAL)
         partitions.append(assemble(graph, decision, strategy=MINCUT))
     return Plan(MINCUT, {}, tuple(partitions), MINCUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Whether something differs because the graph does, or because the plans decide otherwise.
+
+    `measured` is the region on both sides as the yardstick plans it; None where there is none, or no need of one.
+    """
+
+    same_graph: bool
+    measured: tuple[PlannedRegion, PlannedRegion] | None
+
+    def tensor(self, pair: TensorPair) -> Cause:
+        """Why a saved tensor differs."""
+        left, right = pair.left, pair.right
+        if left is None or right is None:
+            return Cause.DECISION if self.same_graph else Cause.GRAPH
+        return self.cause(left.position, right.position, left.fate, right.fate)
+
+    def cause(self, left: int, right: int, left_fate: Fate, right_fate: Fate) -> Cause:
+        """Why a pair of nodes, by position, has the fates that it has."""
+        if left_fate is right_fate:
+            return Cause.GRAPH
+        if self.same_graph or self.measured is None:
+            return Cause.DECISION
+        there, here = self.measured
+        saved = [there.fates[left] is Fate.SAVED, here.fates[right] is Fate.SAVED]
+        return Cause.GRAPH if saved == [left_fate is Fate.SAVED, right_fate is Fate.SAVED] else Cause.DECISION

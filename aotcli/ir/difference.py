@@ -356,7 +356,8 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class RegionDifference:
-    """One captured region on both sides; a name is "" where that side has no such region."""
+    """One captured region on both sides; a name is "" where that side has no such region. `partial` says that one side
+    is a plan file, which knows the saved values alone."""
 
     left: str
     right: str
@@ -364,10 +365,16 @@ class RegionDifference:
     confidence: Confidence
     left_nodes: int = 0
     right_nodes: int = 0
+    partial: bool = False
 
     def mirrored(self) -> RegionDifference:
-        return RegionDifference(
-            self.right, self.left, self.same_graph, self.confidence.mirrored(), self.right_nodes, self.left_nodes
+        return replace(
+            self,
+            left=self.right,
+            right=self.left,
+            confidence=self.confidence.mirrored(),
+            left_nodes=self.right_nodes,
+            right_nodes=self.left_nodes,
         )
 
 

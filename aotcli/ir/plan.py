@@ -22,7 +22,8 @@ Option = None | bool | int | float | str
 class PlannedValue:
     """One saved value. `id` is its canonical position; `nbytes` is what saving it costs; `rule` is why it is saved.
 
-    `ordinal` counts the nodes of the same module and op that come before it in canonical order.
+    `ordinal` counts the nodes of the same module and op that come before it in canonical order. `category` is whose
+    bytes they are (`Category`), "" in files that do not say it.
     """
 
     id: int
@@ -33,6 +34,7 @@ class PlannedValue:
     reason: str
     module: str | None = None
     ordinal: int = 0
+    category: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def _region(graph: JointGraph, partition: Partition) -> PlanRegion:
                 value.reason.text,
                 value.module,
                 ordinals[value.id],
+                str(value.category),
             )
             for value in partition.saved
         ),
