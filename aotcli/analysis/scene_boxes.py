@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from aotcli.analysis.hierarchy import ROOT
@@ -16,6 +16,7 @@ from aotcli.ir.partition import Category, SavedValue
 from aotcli.ir.tensor import TensorSpec, tensor_leaves
 
 Layers = tuple[tuple[str, str], ...]
+_CRUMB_SHARE = 0.005  # values with less than this share of all saved bytes need no box of their own
 _LETTERS = {Side.FORWARD: "f", Side.SAVED: "s", Side.BACKWARD: "b"}
 
 
@@ -173,15 +174,15 @@ class SceneBuilder:
             readers = tuple(dict.fromkeys(self._box_of[reader] for reader in flow.readers))
             together.setdefault((maker, tuple(sorted(readers))), []).append(flow)
         boxes: list[Box] = []
-        for (maker, readers), flows in together.items():
+        for maker, flows in _without_crumbs(together):
             box = self._saved_box(flows)
             boxes.append(box)
             for flow in flows:
                 nbytes = _cost(flow.value)
                 if maker:
                     self._link(maker, box.id, LinkKind.SAVED, flow.value.name, nbytes)
-                for reader in readers:
-                    self._link(box.id, reader, LinkKind.SAVED, flow.value.name, nbytes)
+                for reader in flow.readers:
+                    self._link(box.id, self._box_of[reader], LinkKind.SAVED, flow.value.name, nbytes)
         return boxes
 
     def _saved_box(self, flows: Sequence[SavedFlow]) -> Box:
@@ -329,6 +330,28 @@ class SceneBuilder:
 
     def _same(self, path: str, shown: str) -> bool:
         return self._openness.places[path].path == shown
+
+
+def _without_crumbs(
+    together: Mapping[tuple[str, tuple[str, ...]], list[SavedFlow]],
+) -> list[tuple[str, list[SavedFlow]]]:
+    """Small values go with larger ones of the same maker, if possible with one that the same boxes read."""
+    sizes = {key: sum(_cost(flow.value) for flow in flows) for key, flows in together.items()}
+    least = _CRUMB_SHARE * sum(sizes.values())
+    found: dict[str, list[tuple[set[str], list[SavedFlow]]]] = {}
+    for key in sorted(together, key=lambda key: -sizes[key]):  # a stable sort
+        maker, readers = key
+        others = found.setdefault(maker, [])
+        if others and maker and sizes[key] < least:
+            wanted = set(readers)
+            holder = next((each for each in others if wanted <= each[0]), others[0])
+            holder[0].update(wanted)
+            holder[1].extend(together[key])
+        else:
+            others.append((set(readers), list(together[key])))
+    order = {flow.value.name: i for i, flows in enumerate(together.values()) for flow in flows}
+    merged = [(maker, flows) for maker, others in found.items() for _, flows in others]
+    return sorted(merged, key=lambda each: order[each[1][0].value.name])
 
 
 def _carried(source: Layers, target: Layers) -> bool:

@@ -147,7 +147,7 @@ class _Tracer:
             if value.kind is not SavedKind.SYMINT and isinstance(maker, int):
                 flows.append(SavedFlow(value, maker, readers))
         results = tuple(dict.fromkeys(self._results))
-        units = _sums_owned(self._units, self._flows)
+        units = _constants_owned(_sums_owned(self._units, self._flows), self._flows)
         return Step(self._graph, tuple(units), tuple(self._flows), tuple(flows), tuple(self._reads), results)
 
 
@@ -177,6 +177,19 @@ def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
             outer = (each.module.rpartition(".")[0] for each in others)
             around = next((path for path in outer if path.startswith(inside)), around)
         owned[position] = replace(unit, module=around)
+    return owned
+
+
+def _constants_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
+    """Ops that read nothing (``iota``, ``full``) in the module that holds all their readers."""
+    reads = {reader for _, reader in flows}
+    paths: dict[int, list[str]] = {}
+    for source, reader in flows:
+        if source not in reads and not units[source].node.refs:
+            paths.setdefault(source, []).append(units[reader].module)
+    owned = list(units)
+    for position, around in paths.items():
+        owned[position] = replace(units[position], module=_common(around))
     return owned
 
 

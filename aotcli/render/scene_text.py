@@ -17,8 +17,10 @@ MOST_OPS_LISTED = 12
 def box_lines(box: Box, usual_dtype: str = "") -> tuple[str, ...]:
     """The label and the detail: one line for small things. `usual_dtype` goes without saying."""
     if box.kind is BoxKind.SAVED:
-        return (plain(saved_text(box, usual_dtype)),)
+        return tuple(plain(line) for line in saved_lines(box, usual_dtype))
     label = box.label + (f" ×{box.count}" if _says_count(box) else "")
+    if box.kind is BoxKind.MODULE and box.module_type and box.label.rpartition(".")[2].strip("*-").isdigit():
+        label += f" {box.module_type}"  # a number alone says nothing
     if box.kind in (BoxKind.TANGENT, BoxKind.RESULT):
         return (plain(label),)
     return (plain(label), plain(_detail(box, usual_dtype)))
@@ -28,12 +30,12 @@ def _says_count(box: Box) -> bool:
     return box.count > 1 and (box.group is None or "*" not in box.group)
 
 
-def saved_text(box: Box, usual_dtype: str = "") -> str:
-    """``8192×3072 · 1.13 GiB``; of several values, the largest and how many more."""
+def saved_lines(box: Box, usual_dtype: str = "") -> tuple[str, str]:
+    """``12 × 8192×3072`` and ``1.13 GiB``; of several values, the largest and how many more."""
     more = len(box.members) - 1
     shape = tensor_text(box.value, usual_dtype) if box.value is not None else "opaque"
     times = f"{box.count} × " if box.count > 1 else ""
-    return f"{times}{shape}{f' +{more}' if more else ''} · {bytes_text(box.nbytes)}"
+    return f"{times}{shape}{f' +{more}' if more else ''}", bytes_text(box.nbytes)
 
 
 def tensor_text(value: TensorSpec, usual_dtype: str = "") -> str:
@@ -46,8 +48,7 @@ def _detail(box: Box, usual_dtype: str) -> str:
     shape = tensor_text(box.value, usual_dtype) if box.value is not None else ""
     if box.kind is BoxKind.PARAM:
         return f"{shape} · {bytes_text(box.nbytes)}" if len(box.members) == 1 else bytes_text(box.nbytes)
-    kind = box.module_type if box.kind is BoxKind.MODULE and box.module_type else ""
-    return " · ".join(text for text in (kind, shape) if text)
+    return shape or plural(box.ops, "op")
 
 
 def box_title(box: Box) -> tuple[str, ...]:

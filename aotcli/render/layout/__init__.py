@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 
 from aotcli.analysis.scene import Box, BoxKind, LinkKind, Scene
-from aotcli.render.layout.coordinates import place_nodes
+from aotcli.render.layout.columns import place_columns
 from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing, PlacedBox
 from aotcli.render.layout.frames import Margins, frame_margins, place_frames
 from aotcli.render.layout.hairpin import Layers, layer
@@ -18,12 +17,10 @@ from aotcli.render.text_width import fit_width, text_width
 
 MOST_BOX_WIDTH = 190.0
 LEAST_BOX_WIDTH = 44.0
-RANK_GAP = 20.0
-NODE_GAP = 12.0
-LANE_GAP = 20.0
-PADDING = 7.0
+RANK_GAP = 13.0
+PADDING = 6.0
 PASSING_WIDTH = 5.0
-LINE_HEIGHT = 14.0
+LINE_HEIGHTS = (16.0, 27.0)
 
 
 def draw_scene(scene: Scene) -> Drawing:
@@ -35,9 +32,7 @@ def draw_scene(scene: Scene) -> Drawing:
     rows = order_ranks(layers, chains)
     widths, heights = _sizes(layers, texts)
     margins = frame_margins(scene, layers)
-    gaps = [_gaps(row, layers, widths, chains) for row in rows]
-    above, below = _neighbours(layers)
-    centres = place_nodes(rows, gaps, above, below)
+    centres = place_columns(layers, rows, widths, chains)
     tops = _tops(rows, heights, margins)
     left = min((centre - width / 2 for centre, width in zip(centres, widths, strict=True)), default=0.0)
     left -= margins.side
@@ -98,42 +93,12 @@ def _sizes(layers: Layers, texts: Sequence[tuple[str, ...]]) -> tuple[list[float
             for i, line in enumerate(lines)
         ]
         widths.append(max(LEAST_BOX_WIDTH, max(sizes) + 2 * PADDING))
-        heights.append(LINE_HEIGHT * len(lines) + (6 if len(lines) > 1 else 4))
+        heights.append(LINE_HEIGHTS[len(lines) - 1])
     for node in range(layers.boxes, len(layers.rank)):
         text = layers.stub_text.get(node)
         widths.append(PASSING_WIDTH if text is None else text_width(text, DETAIL_SIZE) + 4)
-        heights.append(0.0 if text is None else LINE_HEIGHT)
+        heights.append(0.0 if text is None else LINE_HEIGHTS[0])
     return widths, heights
-
-
-def _gaps(
-    row: Sequence[int], layers: Layers, widths: Sequence[float], chains: Sequence[tuple[int, ...]]
-) -> list[float]:
-    found = [0.0] if row else []
-    for left, right in pairwise(row):
-        gap = NODE_GAP if left < layers.boxes or right < layers.boxes else 6.0
-        if layers.lane[left] != layers.lane[right]:
-            gap = LANE_GAP
-        ours, theirs = layers.group[left], layers.group[right]
-        if ours != theirs:
-            first = set(chains[ours]) if ours >= 0 else set[int]()
-            second = set(chains[theirs]) if theirs >= 0 else set[int]()
-            gap += 8.0 * len(first ^ second)
-        found.append((widths[left] + widths[right]) / 2 + gap)
-    return found
-
-
-def _neighbours(layers: Layers) -> tuple[list[list[tuple[int, float]]], list[list[tuple[int, float]]]]:
-    above: list[list[tuple[int, float]]] = [[] for _ in layers.rank]
-    below: list[list[tuple[int, float]]] = [[] for _ in layers.rank]
-    for route in layers.routes:
-        for nodes in (route.nodes, route.far):
-            for upper, lower in pairwise(nodes):
-                passing = (upper >= layers.boxes) + (lower >= layers.boxes)
-                weight = route.weight * (1.0, 2.0, 8.0)[passing]
-                below[upper].append((lower, weight))
-                above[lower].append((upper, weight))
-    return above, below
 
 
 def _tops(rows: Sequence[Sequence[int]], heights: Sequence[float], margins: Margins) -> list[float]:

@@ -18,11 +18,18 @@ Rows = Sequence[Sequence[int]]
 Neighbours = Sequence[Sequence[tuple[int, float]]]
 
 
-def place_nodes(rows: Rows, gaps: Sequence[Sequence[float]], above: Neighbours, below: Neighbours) -> list[float]:
-    """The centre of each node. `gaps[r][i]` is how far the centre of the i-th node of row r must be from the one
-    before (0 for the first). `above` and `below` give each node's neighbours with weights."""
+def place_nodes(
+    rows: Rows,
+    gaps: Sequence[Sequence[float]],
+    above: Neighbours,
+    below: Neighbours,
+    centre: list[float],
+    home: Sequence[float],
+) -> None:
+    """Write the centre of each node of `rows` into `centre`. `gaps[r][i]` is how far the centre of the i-th node of row
+    r must be from the one before (0 for the first). `above` and `below` give each node's neighbours with weights, `home`
+    how strongly it is drawn to the middle, 0."""
     count = sum(len(row) for row in rows)
-    centre = [0.0] * count
     spaces = [_running(each) for each in gaps]
     for row, space in zip(rows, spaces, strict=True):
         middle = space[-1] / 2 if space else 0.0
@@ -35,9 +42,7 @@ def place_nodes(rows: Rows, gaps: Sequence[Sequence[float]], above: Neighbours, 
         ordered = numbered if sweep % 2 == 0 else numbered[::-1]
         near = above if sweep % 2 == 0 else below
         for row, space in ordered:
-            _place_row(row, space, centre, (above, below) if last else (near,))
-    left = min(centre, default=0.0)
-    return [each - left for each in centre]
+            _place_row(row, space, centre, home, (above, below) if last else (near,))
 
 
 def _running(gaps: Sequence[float]) -> list[float]:
@@ -49,13 +54,19 @@ def _running(gaps: Sequence[float]) -> list[float]:
     return found
 
 
-def _place_row(row: Sequence[int], space: Sequence[float], centre: list[float], sides: Sequence[Neighbours]) -> None:
+def _place_row(
+    row: Sequence[int],
+    space: Sequence[float],
+    centre: list[float],
+    home: Sequence[float],
+    sides: Sequence[Neighbours],
+) -> None:
     """Pool adjacent violators over wanted centre less the space to the left."""
     means: list[float] = []
     weights: list[float] = []
     sizes: list[int] = []
     for position, node in enumerate(row):
-        pull = total = 0.0
+        pull, total = 0.0, home[node]
         for side in sides:
             for other, weight in side[node]:
                 pull += weight * centre[other]

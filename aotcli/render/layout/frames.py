@@ -11,8 +11,8 @@ from aotcli.render.layout.hairpin import Layers
 from aotcli.render.scene_text import group_text
 from aotcli.render.text_width import fit_width
 
-FRAME_PAD = 7.0
-FRAME_HEAD = 16.0
+FRAME_PAD = 6.0
+FRAME_HEAD = 15.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from aotcli.analysis.scene import Link, LinkKind, Scene, Side
 MOST_RANKS = 30
 _FEWER_RANKS = (20, 12, 8, 5, 3)
 _MOST_DUMMIES_PER_BOX = 4
+_MOST_CHOICE = 40  # ranks looked at for a saved value
 _LANES = {Side.FORWARD: 0, Side.SAVED: 1, Side.BACKWARD: 2}
 _WEIGHTS = {LinkKind.FLOW: 4, LinkKind.GRADIENT: 4, LinkKind.SAVED: 2, LinkKind.READ: 1}
 
@@ -120,8 +121,26 @@ def _ranks(scene: Scene, arcs: Sequence[_Arc], order: Sequence[int]) -> list[int
         for box in order:
             if above[box] and _pull(above[box]) > _pull(below[box]):
                 rank[box] = max(rank[arc.top] for arc in above[box]) + 1
+    _spread_saved(scene, below, above, rank)
     used = {old: new for new, old in enumerate(sorted(set(rank)))}
     return [used[each] for each in rank]
+
+
+def _spread_saved(scene: Scene, below: list[list[_Arc]], above: list[list[_Arc]], rank: list[int]) -> None:
+    """Saved values over the ranks between maker and readers, few on one: the column between is as wide as its fullest
+    rank. Those with the least choice first; of equally full ranks the one nearest the readers."""
+    choices: list[tuple[int, int, int, int]] = []
+    for box, node in enumerate(scene.boxes):
+        if node.side is Side.SAVED:
+            first = max((rank[arc.top] + 1 for arc in above[box]), default=rank[box])
+            last = min((rank[arc.bottom] - 1 for arc in below[box]), default=rank[box])
+            choices.append((last - first, box, first, max(first, last)))
+    load: dict[int, int] = {}
+    for _, box, first, last in sorted(choices):
+        last = min(last, first + _MOST_CHOICE)
+        best = min(range(last, first - 1, -1), key=lambda each: load.get(each, 0))
+        rank[box] = best
+        load[best] = load.get(best, 0) + 1
 
 
 def _pull(arcs: Sequence[_Arc]) -> int:
