@@ -25,8 +25,19 @@ _SUFFIX_FORMATS = {
     ".html": "html",
 }
 # How a file says that aotcli wrote it, so that it may be replaced: as its first line, or as JSON's schema.
-_MARKS = {"text": "# written by aotcli\n", "markdown": "<!-- written by aotcli -->\n", "json": ""}
-_OURS = (b"# written by aotcli", b"<!-- written by aotcli -->")
+# What must start otherwise (XML) brings its mark along.
+_MARKS = {
+    "text": "# written by aotcli\n",
+    "github": "# written by aotcli\n",
+    "markdown": "<!-- written by aotcli -->\n",
+    "json": "",
+    "junit": "",
+}
+_OURS = (
+    b"# written by aotcli",
+    b"<!-- written by aotcli -->",
+    b'<?xml version="1.0" encoding="utf-8"?>\n<!-- written by aotcli -->',
+)
 
 
 def choose_format(given: str | None, path: Path | None, formats: Sequence[str] = FORMATS) -> str:

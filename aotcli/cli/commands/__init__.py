@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aotcli.cli.commands.accept import accept
 from aotcli.cli.commands.cache import cache_app
+from aotcli.cli.commands.check import check
 from aotcli.cli.commands.doctor import doctor
 from aotcli.cli.commands.partition import partition
 from aotcli.cli.commands.show import show
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 LOOK = "Look"
 DECIDE = "Decide"
 PROVE = "Prove"
+CI = "CI"
 SETUP = "Set up"
 
 
@@ -28,5 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=DECIDE)(partition)
     app.command(rich_help_panel=DECIDE)(strategies)
     app.command(rich_help_panel=PROVE)(validate)
+    app.command(rich_help_panel=CI)(check)
+    app.command(rich_help_panel=CI)(accept)
     app.command(rich_help_panel=SETUP)(doctor)
     app.add_typer(cache_app, rich_help_panel=SETUP)
