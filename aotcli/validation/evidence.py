@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aotcli.capture.recorder import LiveRegion
 from aotcli.strategies import Strategy
 from aotcli.validation.observer import ObservedRegion
-from aotcli.validation.reference import Reference
+from aotcli.validation.reference import Reference, WholeRun
 from aotcli.validation.subject import StepRun, Subject
 
 
@@ -19,7 +19,7 @@ class Evidence:
     `first_step` runs the first step of another compiled copy: under a strategy, with eager's random numbers or with
     Inductor's own. `another` is a copy under the same strategy, not yet compiled. `shown` are the regions that
     `aotcli partition` shows for this model, None where they cannot be captured. `rival` is the copy compiled with
-    PyTorch's own partitioner, for times.
+    PyTorch's own partitioner, for times; `baseline` what a copy gave in which the same backend recomputes nothing.
     """
 
     label: str
@@ -37,3 +37,4 @@ class Evidence:
     first_step: Callable[..., StepRun]
     another: Callable[[], Subject]
     rival: Callable[[], Subject]
+    baseline: Callable[[], WholeRun]

@@ -6,6 +6,7 @@ from aotcli.ir.outcome import CheckResult, Outcome
 from aotcli.validation.attribution import attributed
 from aotcli.validation.closeness import compare
 from aotcli.validation.evidence import Evidence
+from aotcli.validation.subject import outputs_of
 
 CHECK = "outputs"
 
@@ -23,5 +24,6 @@ def check(evidence: Evidence) -> CheckResult:
             for output, owner in odd
         )
         return CheckResult(CHECK, Outcome.FAIL, details[0], details=details)
-    result = compare(CHECK, compiled.outputs, evidence.reference.expected("outputs"), "tensor")
-    return attributed(evidence, result, "outputs")
+    expected = evidence.reference.expected(outputs_of)
+    result = compare(CHECK, compiled.outputs, expected, "tensor")
+    return attributed(evidence, result, compiled.outputs, expected, lambda run: run.step.outputs)

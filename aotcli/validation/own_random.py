@@ -11,6 +11,7 @@ from dataclasses import replace
 from aotcli.ir.outcome import CheckResult, Outcome
 from aotcli.validation.closeness import Expected, compare, rounding_of
 from aotcli.validation.evidence import Evidence
+from aotcli.validation.subject import gradients_of, input_gradients_of, outputs_of
 
 CHECK = "own random numbers"
 
@@ -25,7 +26,7 @@ def check(evidence: Evidence) -> CheckResult:
     ours = evidence.first_step(evidence.strategy, eager_random=False)
     found = {**ours.outputs, **ours.gradients, **ours.input_gradients}
     expected = {**kept.outputs, **kept.gradients, **kept.input_gradients}
-    parts = ("outputs", "gradients", "input_gradients")
+    parts = (outputs_of, gradients_of, input_gradients_of)
     rounding = {k: v for part in parts for k, v in rounding_of(evidence.reference.expected(part)).items()}
     result = compare(CHECK, found, Expected(expected, rounding=rounding), "tensor")
     if result.outcome is Outcome.PASS:

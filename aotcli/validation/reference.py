@@ -7,6 +7,7 @@ eager itself is from exact arithmetic; a step that cannot run in float64 is comp
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,18 +18,30 @@ from aotcli.capture.user_error import describe_error, explain_error
 from aotcli.capture.workload import BuiltWorkload
 from aotcli.errors import WorkloadError
 from aotcli.validation.allocator import measure_peak
-from aotcli.validation.closeness import Expected, same
+from aotcli.validation.closeness import Expected, same, within_rounding
 from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.precise_random import DrawsNarrow
-from aotcli.validation.subject import StepRun, Subject, Tensors
+from aotcli.validation.subject import (
+    StepRun,
+    Subject,
+    Tensors,
+    gradients_of,
+    input_gradients_of,
+    outputs_of,
+    state_of,
+)
 from aotcli.validation.training import train
+
+Part = Callable[[StepRun], Tensors]
+"""What of a step is looked at."""
+PARTS: tuple[Part, ...] = (outputs_of, gradients_of, input_gradients_of, state_of)
 
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
 @dataclass
-class EagerRun:
-    """One eager copy: its first step, and its weights after training on."""
+class WholeRun:
+    """One copy: its first step, and its weights after training on."""
 
     step: StepRun
     weights: Tensors
@@ -36,41 +49,43 @@ class EagerRun:
 
 @dataclass
 class Reference:
-    """Eager's results. `again` is None for a model that is deterministic, `precise` where float64 was not to be had."""
+    """Eager's results. `again` is None for a model that is deterministic, `precise` where float64 was not to be had,
+    `relaid` (channels last) where the compiler keeps eager's layout."""
 
-    eager: EagerRun
-    again: EagerRun | None
-    precise: EagerRun | None
+    eager: WholeRun
+    again: WholeRun | None
+    precise: WholeRun | None
+    relaid: WholeRun | None
     peak_bytes: int
     subject: Subject
     changed: frozenset[str]
     notes: tuple[str, ...]
 
-    def expected(self, part: str) -> Expected:
-        """The part of the first step by its field's name: outputs, gradients, input_gradients, state."""
-        runs = (self.eager, self.precise, self.again)
-        eager, precise, again = (None if run is None else getattr(run.step, part) for run in runs)
-        assert eager is not None
-        return Expected(eager, precise, again)
+    def expected(self, part: Part) -> Expected:
+        """What a part of the first step should be."""
+        runs = (self.precise, self.again, self.relaid)
+        precise, again, relaid = (None if run is None else part(run.step) for run in runs)
+        return Expected(part(self.eager.step), precise, again, relaid)
 
     def expected_weights(self) -> Expected:
         """Parameters after the training steps."""
-        precise = None if self.precise is None else self.precise.weights
-        return Expected(self.eager.weights, precise, None if self.again is None else self.again.weights)
+        runs = (self.precise, self.again, self.relaid)
+        precise, again, relaid = (None if run is None else run.weights for run in runs)
+        return Expected(self.eager.weights, precise, again, relaid)
 
     @property
     def text(self) -> str:
         return "eager alone" if self.precise is None else "float64 beside eager"
 
 
-def make_reference(built: BuiltWorkload, seed: int, steps: int, root: Path) -> Reference:
-    """Run the step in eager.
+def make_reference(built: BuiltWorkload, seed: int, steps: int, root: Path, *, relaid: bool) -> Reference:
+    """Run the step in eager; with `relaid`, channels last as well where it has convolutions.
 
     Raises WorkloadError where the model fails in eager, EnvironmentProblem where memory does not suffice.
     """
     subject = Subject(built)
     try:
-        eager = _run(subject, seed, steps)
+        eager = whole_run(subject, seed, steps)
     except Exception as error:  # the user's model may raise anything
         if is_out_of_memory(error):
             raise out_of_memory("running the step in eager", error) from error
@@ -80,34 +95,37 @@ def make_reference(built: BuiltWorkload, seed: int, steps: int, root: Path) -> R
             fix="run one training step of it without aotcli and mend that first",
         ) from error
     notes: list[str] = []
-    again: EagerRun | None = _run(Subject(built), seed, steps)
+    again: WholeRun | None = whole_run(Subject(built), seed, steps)
     if _equal(eager, again):
         again = None
     else:
         notes.append("the model is not deterministic: eager gave other numbers the second time; compared within that")
     precise, note = _precise(built, seed, steps, eager)
     notes += [note] if note else []
+    other = _channels_last(built, seed, steps, eager, precise) if relaid else None
+    if other is not None:
+        notes.append("Inductor lays convolutions out channels last: eager's error is that of its worse layout")
     if not eager.step.differentiable:
         notes.append("no output needs a gradient: there is no backward, and only the forward is checked")
     changed = subject.changed(eager.step)
     subject.clear_gradients()
     args, kwargs = subject.inputs()
     peak = measure_peak(lambda: subject.backward(subject.forward(args, kwargs)), subject.device)
-    return Reference(eager, again, precise, peak, subject, changed, tuple(notes))
+    return Reference(eager, again, precise, other, peak, subject, changed, tuple(notes))
 
 
-def _run(subject: Subject, seed: int, steps: int) -> EagerRun:
+def whole_run(subject: Subject, seed: int, steps: int) -> WholeRun:
+    """Run the first step of a copy that has not run yet, and train on."""
     step = subject.watched_step(seed)
-    return EagerRun(step, train(subject, seed, steps))
+    return WholeRun(step, train(subject, seed, steps))
 
 
-def _equal(left: EagerRun, right: EagerRun) -> bool:
-    a, b = left.step, right.step
-    pairs = ((a.outputs, b.outputs), (a.gradients, b.gradients), (a.input_gradients, b.input_gradients))
-    return all(same(*pair) for pair in (*pairs, (a.state, b.state), (left.weights, right.weights)))
+def _equal(left: WholeRun, right: WholeRun) -> bool:
+    pairs = [(part(left.step), part(right.step)) for part in PARTS]
+    return all(same(*pair) for pair in (*pairs, (left.weights, right.weights)))
 
 
-def _precise(built: BuiltWorkload, seed: int, steps: int, eager: EagerRun) -> tuple[EagerRun | None, str]:
+def _precise(built: BuiltWorkload, seed: int, steps: int, eager: WholeRun) -> tuple[WholeRun | None, str]:
     """The float64 run, or None and why."""
     tensors = (*eager.step.state.values(), *eager.step.outputs.values())
     dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
@@ -116,7 +134,7 @@ def _precise(built: BuiltWorkload, seed: int, steps: int, eager: EagerRun) -> tu
         return None, "" if torch.float64 in dtypes else "nothing floats: compared for equality"
     try:
         with DrawsNarrow(narrow) if eager.step.drew else nullcontext():
-            found = _run(Subject(built).to_float64(), seed, steps)
+            found = whole_run(Subject(built).to_float64(), seed, steps)
     except Exception as error:  # noqa: BLE001 - the user's model may raise anything when its dtype is another
         first = describe_error(error).splitlines()[0]
         return None, f"no float64 reference: the step raised {first}"
@@ -126,3 +144,25 @@ def _precise(built: BuiltWorkload, seed: int, steps: int, eager: EagerRun) -> tu
     if not all(torch.equal(left, right) for left, right in drawn):
         return None, "no float64 reference: the step draws other random numbers there"
     return found, ""
+
+
+def _channels_last(
+    built: BuiltWorkload, seed: int, steps: int, eager: WholeRun, precise: WholeRun | None
+) -> WholeRun | None:
+    """Eager's run in the layout of Inductor's convolutions; None where it has none, or gives more than other rounding.
+
+    A step that draws random numbers draws them in the order of memory: it would be another step.
+    """
+    if eager.step.drew or not any(parameter.dim() in (4, 5) for parameter in built.step.parameters()):
+        return None
+    try:
+        found = whole_run(Subject(built).to_channels_last(), seed, steps)
+    except Exception:  # noqa: BLE001 - the user's model may ask for a layout of its own
+        return None
+    finally:
+        gc.collect()
+    for part in PARTS:
+        exact = None if precise is None else part(precise.step)
+        if not within_rounding(part(found.step), Expected(part(eager.step), exact)):
+            return None
+    return found

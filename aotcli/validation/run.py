@@ -38,10 +38,11 @@ from aotcli.validation import (
     step_time,
     weights,
 )
+from aotcli.validation.attribution import BASELINE
 from aotcli.validation.evidence import Evidence
 from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.observer import Observer
-from aotcli.validation.reference import Reference, make_reference
+from aotcli.validation.reference import Reference, WholeRun, make_reference, whole_run
 from aotcli.validation.subject import StepRun, Subject, generators_restored
 
 Check = Callable[[Evidence], CheckResult | list[CheckResult]]
@@ -130,7 +131,8 @@ def _validate(
     progress: Callable[[str], None],
 ) -> Validation:
     progress("running the step in eager")
-    reference = make_reference(built, settings.seed, demands.steps, workload.root)
+    relaid = demands.backend == "inductor"
+    reference = make_reference(built, settings.seed, demands.steps, workload.root, relaid=relaid)
     progress("capturing the graph that is shown")
     shown, notes = _shown(workload, settings)
     runner = _Runner(built, settings, demands, reference, shown, progress)
@@ -207,6 +209,7 @@ class _Runner:
             first_step=self.first_step,
             another=lambda: self._compiled(Observer(strategy, self.demands.rng)),
             rival=lambda: self._rival,
+            baseline=lambda: self._baseline,
         )
         rows: list[CheckResult] = []
         for name, check in self._checks():
@@ -244,6 +247,12 @@ class _Runner:
     def _rival(self) -> Subject:
         self.progress("compiling with PyTorch's own partitioner, for times")
         return self._compiled(Observer(load_strategy("torch-mincut")))
+
+    @functools.cached_property
+    def _baseline(self) -> WholeRun:
+        self.progress(f"compiling with {BASELINE}, to tell the compiler's rounding from the plan's")
+        subject = self._compiled(Observer(load_strategy(BASELINE)))
+        return whole_run(subject, self.settings.seed, self.demands.steps)
 
 
 def _failure(name: str, doing: str, error: Exception) -> CheckResult:

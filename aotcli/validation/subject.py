@@ -63,6 +63,26 @@ class HeldRegion:
     symints: tuple[int | float, ...]
 
 
+def outputs_of(step: StepRun) -> Tensors:
+    """The outputs of a step."""
+    return step.outputs
+
+
+def gradients_of(step: StepRun) -> Tensors:
+    """The gradients of its parameters."""
+    return step.gradients
+
+
+def input_gradients_of(step: StepRun) -> Tensors:
+    """The gradients of its inputs."""
+    return step.input_gradients
+
+
+def state_of(step: StepRun) -> Tensors:
+    """What it may have changed in place."""
+    return step.state
+
+
 class Subject:
     """A copy of a workload with its own weights and inputs. `run` is the step as compiled, or the plain step."""
 
@@ -85,6 +105,13 @@ class Subject:
         """The same in double precision, in place."""
         self.step.double()
         self.args, self.kwargs = pytree.tree_map(_doubled, (self.args, self.kwargs))
+        return self
+
+    def to_channels_last(self) -> Subject:
+        """The same with images and the weights of convolutions laid out channels last, in place."""
+        for tensor in (*self.step.parameters(), *self.step.buffers()):
+            tensor.data = _channels_last(tensor.data)
+        self.args, self.kwargs = pytree.tree_map(_channels_last, (self.args, self.kwargs))
         return self
 
     @property
@@ -165,6 +192,14 @@ def _doubled(value: Any) -> Any:
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return value
     return value.detach().double().requires_grad_(value.requires_grad)
+
+
+def _channels_last(value: Any) -> Any:
+    """A tensor of four or five dimensions in that layout; any other value as it is."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if not isinstance(value, Tensor) or value.layout is not torch.strided or value.dim() not in formats:
+        return value
+    return value.detach().to(memory_format=formats[value.dim()]).requires_grad_(value.requires_grad)
 
 
 def named_inputs(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensors:
