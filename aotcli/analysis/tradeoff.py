@@ -1,0 +1,136 @@
+"""What there is to decide about one graph: for each value of the forward, what saving it and what rerunning it costs.
+
+    min  sum c_v r_v   s.t.   sum m_v (a_v - r_v) + sum s_v r_v <= B,   r_v <= a_v,   r_v <= a_u for inputs u of v,
+         a_v = 1 where the backward reads v,   a_v <= r_v where v cannot be saved,   r_v = 0 where v must not run again
+
+r_v: v runs again in the backward; a_v: v is available there; saved is what is available and does not run again. c_v is
+the cost of running v, m_v its bytes, s_v those of the random state that v needs to draw the same numbers again.
+
+Memory is counted by allocation: a view cannot be saved, what it looks at can. Placeholders are there anyway, so they
+are no values here; neither are the bytes of what the forward returns. A value that neither half needs for itself costs
+nothing to run, because it runs once wherever it is put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aotcli.analysis.obligations import VIEWS, Obligations
+from aotcli.analysis.op_names import storage_maker
+from aotcli.analysis.replay import state_nbytes
+from aotcli.analysis.roles import Roles, classify
+from aotcli.errors import PlanImpossibleError
+from aotcli.ir.joint import JointGraph, Node, NodeKind, Tag, arg_refs
+from aotcli.ir.partition import Reason
+from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec, tensor_leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """The decision's data by value; values are numbered in graph order, `positions` are their places in `graph`.
+
+    `inputs` are the values that each is computed from, placeholders left out. `cost` is None where the value must not
+    run again, with the reason in `obliged`; `nbytes` is None where it cannot be saved. `state_bytes` are saved where it
+    runs again. `read` says whether the backward reads it.
+    """
+
+    graph: JointGraph
+    positions: tuple[int, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    cost: tuple[int | None, ...]
+    nbytes: tuple[int | None, ...]
+    state_bytes: tuple[int, ...]
+    read: tuple[bool, ...]
+    obliged: tuple[Reason | None, ...]
+
+
+def pose_tradeoff(graph: JointGraph, costs: Sequence[int]) -> Tradeoff:
+    """The trade-off of a graph without dead nodes and duplicates. `costs` are what running each node costs, by
+    position, in any one unit.
+
+    Raises PlanImpossibleError where the backward reads a tuple that can be neither saved nor run again.
+    """
+    roles = classify(graph)
+    obligations = Obligations(graph, roles)
+    read = _read_by_backward(graph, roles)
+    positions = _values(graph, read)
+    number = {position: value for value, position in enumerate(positions)}
+    returned = _returned_storages(graph)
+    obliged = [obligations.given(position) or obligations.cannot_rerun(position) for position in positions]
+    nbytes = [_nbytes(graph, roles, obligations, position, returned) for position in positions]
+    for position, reason, size in zip(positions, obliged, nbytes, strict=True):
+        if reason is not None and size is None and position in read:
+            raise _impossible(graph.nodes[position], reason)
+    return Tradeoff(
+        graph=graph,
+        positions=tuple(positions),
+        inputs=tuple(tuple(number[i] for i in graph.inputs_of[position] if i in number) for position in positions),
+        cost=tuple(
+            None if reason is not None else 0 if roles.unclaimed[position] else costs[position]
+            for position, reason in zip(positions, obliged, strict=True)
+        ),
+        nbytes=tuple(nbytes),
+        state_bytes=tuple(_state_bytes(graph, roles, position) for position in positions),
+        read=tuple(position in read for position in positions),
+        obliged=tuple(obliged),
+    )
+
+
+def _read_by_backward(graph: JointGraph, roles: Roles) -> set[int]:
+    """Positions outside the backward that it reads, or returns as they are."""
+    closure = roles.tangents_closure
+    found = {source for v, inside in enumerate(closure) if inside for source in graph.inputs_of[v]}
+    found.update(graph.index[name] for arg in graph.backward_outputs for name in arg_refs(arg))
+    output = len(graph.nodes) - 1
+    return {position for position in found if not closure[position] and position != output}
+
+
+def _values(graph: JointGraph, read: set[int]) -> list[int]:
+    """Positions of what the backward reads and of all that this is computed from, placeholders left out."""
+    found = set(read)
+    pending = list(read)
+    while pending:
+        for source in graph.inputs_of[pending.pop()]:
+            if source not in found:
+                found.add(source)
+                pending.append(source)
+    return sorted(position for position in found if graph.nodes[position].kind is NodeKind.OP)
+
+
+def _returned_storages(graph: JointGraph) -> frozenset[int]:
+    """Storages that stay alive whether saved or not: those of placeholders and of the forward's outputs."""
+    names = [name for arg in graph.forward_outputs for name in arg_refs(arg)]
+    nodes = [*graph.placeholders, *(graph[name] for name in names)]
+    return frozenset(leaf.storage for node in nodes for leaf in tensor_leaves(node.value) if leaf.storage >= 0)
+
+
+def _nbytes(
+    graph: JointGraph, roles: Roles, obligations: Obligations, position: int, returned: frozenset[int]
+) -> int | None:
+    """Bytes that saving a value keeps alive; None where it cannot be saved."""
+    node = graph.nodes[position]
+    value = node.value
+    if isinstance(value, OpaqueSpec) or (isinstance(value, SymbolSpec) and value.kind != "float"):
+        return 0
+    if not isinstance(value, TensorSpec) or storage_maker(graph, node.name) is not node:
+        return None
+    if roles.unclaimed[position] and (Tag.RANDOM in node.tags or Tag.IMPURE in node.tags):
+        return None  # it would have to run in the forward, which changes what else is drawn there
+    if obligations.policies.must_recompute[position] and obligations.cannot_rerun(position) is None:
+        return None
+    return 0 if value.storage in returned else value.storage_nbytes
+
+
+def _state_bytes(graph: JointGraph, roles: Roles, position: int) -> int:
+    node = graph.nodes[position]
+    return state_nbytes(node) if Tag.RANDOM in node.tags and not roles.unclaimed[position] else 0
+
+
+def _impossible(node: Node, reason: Reason) -> PlanImpossibleError:
+    kind = "a view" if node.tags & VIEWS else "a value that is no tensor"
+    return PlanImpossibleError(
+        f"{node.name} ({node.target}) can be neither saved nor recomputed",
+        why=f"it is {kind} that the backward reads, and it must not run again: {reason.text}",
+        fix="report it with the record (aotcli trace -o)",
+    )
