@@ -22,6 +22,13 @@ class Scope:
     left_users: Users
     right_users: Users
 
+    def shared(self, colours: Both) -> Scope:
+        """The nodes whose colour both sides have."""
+        both = {colours[0][node] for node in self.left} & {colours[1][node] for node in self.right}
+        left = [node for node in self.left if colours[0][node] in both]
+        right = [node for node in self.right if colours[1][node] in both]
+        return Scope(left, right, self.left_users, self.right_users)
+
 
 class Board:
     """Two sides and the pairs between them."""

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from aotcli.analysis.matching.board import Board, Both, Scope
+from aotcli.analysis.matching.colours import Coloured
+from aotcli.analysis.matching.side import Side
 from aotcli.analysis.matching.spread import spread
 from aotcli.ir.pairing import Match
 
@@ -13,23 +15,26 @@ _MOST_TRIED = 8
 """Of a tie, how many partners are tried for a node before it is left for later."""
 
 
-def pair_unique(board: Board, colours: Both, scope: Scope, how: Match) -> int:
+def pair_unique(board: Board, coloured: Coloured, how: Match) -> int:
     """Pair the free nodes whose colour one node of either side has; how many were found."""
+    ours = _lone(board.left, coloured.colours[0], coloured.scope.left)
+    theirs = _lone(board.right, coloured.colours[1], coloured.scope.right)
     found = 0
-    for ours, theirs in _classes(board, colours, scope):
-        if len(ours) == len(theirs) == 1 and board.may_pair(ours[0], theirs[0]):
-            board.pair(ours[0], theirs[0], how)
+    for colour, i in ours.items():
+        j = theirs.get(colour, -1)
+        if i >= 0 and j >= 0 and board.may_pair(i, j):
+            board.pair(i, j, how)
             found += 1
     return found
 
 
-def pair_equal(board: Board, colours: Both, scope: Scope, how: Match) -> int:
+def pair_equal(board: Board, coloured: Coloured, how: Match) -> int:
     """`pair_unique`, then the ties: nodes with as many equals on the other side. Which of them is paired with which is
     a free choice the first time; what follows from a choice is settled before the next."""
-    found = pair_unique(board, colours, scope, how)
-    for ours, theirs in _classes(board, colours, scope):
-        if len(ours) == len(theirs):
-            found += _pair_tied(board, colours, scope, (ours, theirs), how)
+    found = pair_unique(board, coloured, how)
+    colours, scope = coloured.colours, board.still_free(coloured.scope)
+    for ours, theirs in _tied(colours, scope):
+        found += _pair_tied(board, colours, scope, (ours, theirs), how)
     return found
 
 
@@ -48,22 +53,37 @@ def _pair_tied(board: Board, colours: Both, scope: Scope, tied: tuple[list[int],
     return found
 
 
-def mostly_equal(colours: Both, scope: Scope) -> bool:
+def equally_labelled(labels: Both, scope: Scope) -> bool:
+    """Whether every label is that of as many free nodes on either side."""
+    if len(scope.left) != len(scope.right):
+        return False
+    return Counter([labels[0][node] for node in scope.left]) == Counter([labels[1][node] for node in scope.right])
+
+
+def mostly_equal(coloured: Coloured) -> bool:
     """Whether more than half the free nodes have an equal on the other side."""
-    ours = Counter(colours[0][node] for node in scope.left)
-    theirs = Counter(colours[1][node] for node in scope.right)
+    scope = coloured.scope
+    ours = Counter([coloured.colours[0][node] for node in scope.left])
+    theirs = Counter([coloured.colours[1][node] for node in scope.right])
     return 2 * (ours & theirs).total() > min(len(scope.left), len(scope.right))
 
 
-def _classes(board: Board, colours: Both, scope: Scope) -> Sequence[tuple[list[int], list[int]]]:
-    """Free nodes of equal colour, in graph order, where both sides have some."""
+def _lone(side: Side, colours: Sequence[int], nodes: Sequence[int]) -> dict[int, int]:
+    """The free node of each colour, or -1 where there are several."""
+    found: dict[int, int] = {}
+    for node in nodes:
+        if side.mate[node] < 0:
+            colour = colours[node]
+            found[colour] = -1 if colour in found else node
+    return found
+
+
+def _tied(colours: Both, scope: Scope) -> list[tuple[list[int], list[int]]]:
+    """Nodes of equal colour, in graph order, where either side has as many."""
+    scope = scope.shared(colours)
     classes: dict[int, tuple[list[int], list[int]]] = {}
     for node in scope.left:
-        if board.left.mate[node] < 0:
-            classes.setdefault(colours[0][node], ([], []))[0].append(node)
+        classes.setdefault(colours[0][node], ([], []))[0].append(node)
     for node in scope.right:
-        if board.right.mate[node] < 0:
-            both = classes.get(colours[1][node])
-            if both is not None:
-                both[1].append(node)
-    return [both for both in classes.values() if both[1]]
+        classes[colours[1][node]][1].append(node)
+    return [both for both in classes.values() if len(both[0]) == len(both[1])]

@@ -8,53 +8,71 @@ not matter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aotcli.analysis.matching.board import Board, Both, Scope
 from aotcli.analysis.matching.columns import Numbers
 from aotcli.analysis.matching.side import Side, Users
 
 
-def two_sided(board: Board, labels: Both, scope: Scope) -> Both:
-    """Colours of the free nodes by all that leads to them from pairs and all that follows from them up to pairs."""
+@dataclass(frozen=True, slots=True)
+class Coloured:
+    """Colours of the free nodes, and those nodes whose label both sides have: only they can find a partner."""
+
+    colours: Both
+    scope: Scope
+
+
+def two_sided(board: Board, labels: Both, scope: Scope) -> Coloured:
+    """Colours by all that leads to a node from pairs and all that follows from it up to pairs."""
     numbers = Numbers()
-    sides = (
-        (board.left, labels[0], scope.left, scope.left_users),
-        (board.right, labels[1], scope.right, scope.right_users),
-    )
-    left, right = (_two_sided(side, own, free, users, numbers) for side, own, free, users in sides)
-    return left, right
+    inner = scope.shared(labels)
+    left = _two_sided(board.left, labels[0], (scope.left, inner.left), scope.left_users, numbers)
+    right = _two_sided(board.right, labels[1], (scope.right, inner.right), scope.right_users, numbers)
+    return Coloured((left, right), inner)
 
 
-def _two_sided(side: Side, labels: Sequence[int], free: Sequence[int], users: Users, numbers: Numbers) -> list[int]:
-    up = list(side.anchor)
-    for node in free:
+def _two_sided(
+    side: Side, labels: Sequence[int], free: tuple[Sequence[int], Sequence[int]], users: Users, numbers: Numbers
+) -> list[int]:
+    up = _by_label(side, labels, free[0], numbers)
+    down = list(up)
+    for node in free[1]:
         up[node] = numbers.of((labels[node], *[up[source] for source in side.inputs[node]]))
-    down = list(side.anchor)
     returns = side.returns
-    for node in reversed(free):
-        below = sorted([(down[user], place) for user, place in users[node]])
+    for node in reversed(free[1]):
+        below = [(down[user], place) for user, place in users[node]]
+        below.sort()
         returned = returns.outputs.get(node)
         primals = returns.primals.get(node)
         gradients = None if primals is None else tuple(sorted([up[primal] for primal in primals]))
         down[node] = numbers.of(("down", labels[node], tuple(below), returned, gradients))
-    both = list(side.anchor)
+    for node in free[1]:
+        up[node] = up[node] << 32 | down[node]
+    return up
+
+
+def _by_label(side: Side, labels: Sequence[int], free: Sequence[int], numbers: Numbers) -> list[int]:
+    colours = list(side.anchor)
     for node in free:
-        both[node] = numbers.of(("both", up[node], down[node]))
-    return both
+        colours[node] = numbers.of(labels[node])
+    return colours
 
 
-def neighbourhoods(board: Board, labels: Both, scope: Scope, radius: int) -> list[Both]:
-    """Colours of the free nodes by what lies within a distance of 1, 2, … `radius`."""
+def neighbourhoods(board: Board, labels: Both, scope: Scope, radius: int) -> list[Coloured]:
+    """Colours by what lies within a distance of 1, 2, … `radius`. A node whose colour one side alone has is not
+    looked at further."""
     numbers = Numbers()
-    left, right = list(board.left.anchor), list(board.right.anchor)
-    for colours, own, free in ((left, labels[0], scope.left), (right, labels[1], scope.right)):
-        for node in free:
-            colours[node] = numbers.of(own[node])
-    found: list[Both] = []
+    left = _by_label(board.left, labels[0], scope.left, numbers)
+    right = _by_label(board.right, labels[1], scope.right, numbers)
+    found: list[Coloured] = []
     for _ in range(radius):
+        scope = scope.shared((left, right))
+        if not scope.left:
+            break
         left = _widened(board.left, left, scope.left, scope.left_users, numbers)
         right = _widened(board.right, right, scope.right, scope.right_users, numbers)
-        found.append((left, right))
+        found.append(Coloured((left, right), scope))
     return found
 
 
@@ -62,6 +80,7 @@ def _widened(side: Side, colours: list[int], free: Sequence[int], users: Users, 
     wider = list(colours)
     for node in free:
         above = tuple([colours[source] for source in side.inputs[node]])
-        below = tuple(sorted([(colours[user], place) for user, place in users[node]]))
-        wider[node] = numbers.of((colours[node], above, below))
+        below = [(colours[user], place) for user, place in users[node]]
+        below.sort()
+        wider[node] = numbers.of((colours[node], above, tuple(below)))
     return wider

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from aotcli.analysis.matching.board import Board, Both, Scope
 from aotcli.analysis.matching.changed import pair_changed
-from aotcli.analysis.matching.classes import mostly_equal, pair_equal, pair_unique
+from aotcli.analysis.matching.classes import equally_labelled, mostly_equal, pair_equal, pair_unique
 from aotcli.analysis.matching.colours import neighbourhoods, two_sided
 from aotcli.analysis.matching.columns import Numbers
 from aotcli.analysis.matching.levels import Level, read_levels
@@ -70,12 +70,12 @@ def _pair_outputs(board: Board) -> None:
 
 def _pair_exactly(board: Board, level: Level) -> None:
     scope = board.scope(forward=False)
-    if not scope.left or not scope.right:
+    if not scope.left or not equally_labelled(level.labels, scope):
         return
-    colours = two_sided(board, level.labels, scope)
+    coloured = two_sided(board, level.labels, scope)
     # Modules and names of parameters are given up only where that explains most of the graph.
-    if level.placed or mostly_equal(colours, scope):
-        pair_equal(board, colours, scope, Match.EXACT)
+    if level.placed or mostly_equal(coloured):
+        pair_equal(board, coloured, Match.EXACT)
 
 
 def _pair_named(board: Board, level: Level) -> None:
@@ -94,28 +94,33 @@ def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
     labels = level.labels
     for _ in range(_ROUNDS):
         scope = board.still_free(scope)
-        if not scope.left or not scope.right:
+        if not scope.shared(labels).left:
             return
-        if not pair_equal(board, two_sided(board, labels, scope), scope, Match.WIRED) + _spread(board, labels, scope):
+        if not pair_equal(board, two_sided(board, labels, scope), Match.WIRED) + _spread(board, labels, scope):
             break
-    scope = board.still_free(scope)
-    for colours in reversed(neighbourhoods(board, labels, scope, _RADIUS)):
-        pair_unique(board, colours, scope, Match.NEAR)
+    for coloured in reversed(neighbourhoods(board, labels, scope, _RADIUS)):
+        pair_unique(board, coloured, Match.NEAR)
     _spread(board, labels, scope)
-    scope = board.still_free(scope)
+    scope = board.still_free(scope).shared(labels)
     if align_groups(board, labels, level.groups, scope):
         _spread(board, labels, scope)
 
 
 def _spread(board: Board, labels: Both, scope: Scope) -> int:
     """From all pairs there are. The arguments of the two outputs have no places in common."""
-    start = [i for i, j in enumerate(board.left.mate) if j >= 0 and board.left.nodes[i].kind is not NodeKind.OUTPUT]
-    return spread(board, labels, scope, start, Match.WIRED)
+    left = board.left
+    start: dict[int, None] = {}
+    for node in scope.left:
+        if left.mate[node] < 0:
+            start.update(dict.fromkeys(left.inputs[node]))
+            start.update(dict.fromkeys([user for user, _ in left.users[node]]))
+            start.update(dict.fromkeys(left.returns.primals.get(node, ())))
+    return spread(board, labels, scope, [node for node in start if left.mate[node] >= 0], Match.WIRED)
 
 
 def _pair_changed(board: Board, level: Level) -> None:
     scope = board.scope(forward=False)
-    pair_equal(board, two_sided(board, level.labels, scope), scope, Match.CHANGED)
-    for colours in reversed(neighbourhoods(board, level.labels, board.still_free(scope), _CHANGED_RADIUS)):
-        pair_unique(board, colours, scope, Match.CHANGED)
+    pair_equal(board, two_sided(board, level.labels, scope), Match.CHANGED)
+    for coloured in reversed(neighbourhoods(board, level.labels, board.still_free(scope), _CHANGED_RADIUS)):
+        pair_unique(board, coloured, Match.CHANGED)
     pair_changed(board)
