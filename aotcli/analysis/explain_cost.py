@@ -63,8 +63,12 @@ def _source(after: PlannedRegion, name: str, before: PlannedRegion | None) -> Ch
         return ChainSource(after.place(name), SourceKind.FREE, nbytes, after.graph[name].kind.value)
     kind = SourceKind.SAVED if value.category is Category.ACTIVATION else SourceKind.KEPT
     made = after.made_by.get(name)
-    newly = before is not None and kind is SourceKind.SAVED and made is not None and not before.saved_values(made)
-    return ChainSource(after.place(name), kind, nbytes, value.reason.text, newly)
+    if made is None:
+        return ChainSource(after.place(name), kind, nbytes, value.reason.text)
+    # A view is known by what it looks at.
+    place = after.place(after.graph.nodes[made.maker].name)
+    newly = before is not None and kind is SourceKind.SAVED and not before.saved_values(made)
+    return ChainSource(place, kind, nbytes, value.reason.text, newly)
 
 
 def estimate(graph: JointGraph, ops: Iterable[Node], step: Iterable[str]) -> Estimate | None:

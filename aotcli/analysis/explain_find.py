@@ -30,13 +30,14 @@ _ANY = Action.SAVE  # a pattern asks for nothing yet
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a pattern means: any of `rules` (whose action says nothing here), in the regions at `regions`. `exact` is a
-    single node or placeholder asked for by its name."""
+    """What a pattern means: any of `rules` (whose action says nothing here), in the regions at `regions`; `restricted`
+    says that it names a region. `exact` is a single node or placeholder asked for by its name."""
 
     pattern: str
     rules: tuple[PolicyRule, ...]
     regions: tuple[int, ...]
     exact: bool = False
+    restricted: bool = False
 
     def asking(self, action: Action, label: str) -> tuple[PolicyRule, ...]:
         """The rules with an action and a label."""
@@ -56,7 +57,7 @@ def find(graphs: Sequence[JointGraph], pattern: str) -> Found:
         for kind, rules in _meanings(chosen, text):
             matching = [r for r in regions if any(_any_match(graphs[r], rule) for rule in rules)]
             if matching:
-                return Found(pattern, tuple(rules), tuple(matching), exact=kind == "name")
+                return Found(pattern, tuple(rules), tuple(matching), kind == "name", text != pattern.strip())
     raise _nothing(chosen, pattern, text)
 
 

@@ -26,14 +26,20 @@ class PlannedRegion:
     partition: Partition
 
     @cached_property
-    def made(self) -> tuple[Made, ...]:
+    def all_made(self) -> tuple[Made, ...]:
+        """All memory that the forward makes."""
         return made_values(self.graph)
+
+    @cached_property
+    def made(self) -> tuple[Made, ...]:
+        """The same without what another op's result stands for."""
+        nodes, replaced = self.graph.nodes, self.partition.replaced
+        return tuple(each for each in self.all_made if nodes[each.maker].name not in replaced)
 
     @cached_property
     def made_by(self) -> dict[str, Made]:
         """The memory that a value lies in, by name; ops that return tuples are not here."""
-        nodes = self.graph.nodes
-        return {nodes[position].name: each for each in self.made for position in each.members}
+        return {name: each for each in self.made for name in self.names(each)}
 
     @cached_property
     def saved(self) -> dict[str, SavedValue]:
@@ -70,6 +76,14 @@ class PlannedRegion:
         primals = [node for node in self.graph.nodes if node.kind in PRIMAL_KINDS]
         pairs = zip(self.graph.backward_outputs, primals, strict=False)
         return {self.standing(out.name): node.origin or node.name for out, node in pairs if isinstance(out, Ref)}
+
+    def under(self, partition: Partition) -> PlannedRegion:
+        """The same region under another plan."""
+        if partition is self.partition:
+            return self
+        region = PlannedRegion(self.graph, partition)
+        region.__dict__["all_made"] = self.all_made  # the graph's, whatever the plan
+        return region
 
     def standing(self, name: str) -> str:
         """The node that stands for `name` after merging."""

@@ -20,12 +20,15 @@ from aotcli.ir.joint import JointGraph, NodeKind
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the min cut had before it: the problem on the graph without duplicates, bans and weights by position."""
+    """What the min cut had before it: the problem on the graph without duplicates, bans and weights by position; the
+    options with which it was posed, to pose it once more."""
 
     problem: Problem
     bans: Bans
     weights: list[int | None]
     replaced: Mapping[str, str]
+    cse: bool
+    wishes: Wishes
 
     def position(self, name: str) -> int | None:
         """Where a node stands in the reduced graph; None for one that is dead."""
@@ -41,7 +44,7 @@ def evidence(graph: JointGraph, heuristic: Heuristic, *, cse: bool, wishes: Wish
     problem = pose(reduced, heuristic, (), wishes.renamed(replaced))
     if not any(problem.roles.required_backward):
         return None
-    return Evidence(problem, find_bans(problem), find_weights(problem), replaced)
+    return Evidence(problem, find_bans(problem), find_weights(problem), replaced, cse, wishes)
 
 
 def rule_facts(found: Evidence, name: str) -> tuple[Fact, ...]:
