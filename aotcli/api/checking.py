@@ -31,32 +31,38 @@ def check(
     keep: Keep | None = None,
     known: Sequence[str] | None = None,
     progress: Progress | None = None,
-    done: Callable[[ModelCheck], None] | None = None,
 ) -> CheckRun:
     """Capture, plan and judge every model; one that fails does not hide the others.
 
-    `known` are all names of the configuration, where baselines that no model has are to be named. `done` is told each
-    result as it comes.
+    `known` are all names of the configuration, where baselines that no model has are to be named.
     """
-    found: list[ModelCheck] = []
-    for number, model in enumerate(models, 1):
-        head = f"{model.name} ({number} of {len(models)})" if len(models) > 1 else model.name
-        started = time.monotonic()
-        result = _check_one(model, store, keep or Keep(), _under(head, progress))
-        found.append(dataclasses.replace(result, elapsed_s=time.monotonic() - started))
-        if done is not None:
-            done(found[-1])
-    return CheckRun(tuple(found), () if known is None else _orphans(store, known))
+    found = [
+        check_model(model, store, keep, None if progress is None else _under(heading(model, models), progress))
+        for model in models
+    ]
+    return CheckRun(tuple(found), () if known is None else find_orphans(store, known))
 
 
-def _under(head: str, progress: Progress | None) -> Progress | None:
-    if progress is None:
-        return None
+def heading(model: CheckedModel, models: Sequence[CheckedModel]) -> str:
+    """``gpt (2 of 5)``, for progress."""
+    return f"{model.name} ({models.index(model) + 1} of {len(models)})" if len(models) > 1 else model.name
+
+
+def _under(head: str, progress: Progress) -> Progress:
     progress(head)
     return lambda message: progress(f"{head}: {message}")
 
 
-def _check_one(model: CheckedModel, store: BaselineStore, keep: Keep, progress: Progress | None) -> ModelCheck:
+def check_model(
+    model: CheckedModel, store: BaselineStore, keep: Keep | None = None, progress: Progress | None = None
+) -> ModelCheck:
+    """One model. What goes wrong is a `failure` of the result, and is never raised."""
+    started = time.monotonic()
+    result = _checked(model, store, keep or Keep(), progress)
+    return dataclasses.replace(result, elapsed_s=time.monotonic() - started)
+
+
+def _checked(model: CheckedModel, store: BaselineStore, keep: Keep, progress: Progress | None) -> ModelCheck:
     try:
         result = api.partition(
             api.load(model.target) if model.is_record else model.target,
@@ -75,7 +81,7 @@ def _check_one(model: CheckedModel, store: BaselineStore, keep: Keep, progress: 
     return ModelCheck(model, shown(store.path(model.name)), failure=failure)
 
 
-def _orphans(store: BaselineStore, known: Sequence[str]) -> tuple[str, ...]:
+def find_orphans(store: BaselineStore, known: Sequence[str]) -> tuple[str, ...]:
     """Paths of baselines that neither a model of the configuration nor a test keeps."""
     return tuple(
         shown(store.path(name)) for name in store.names() if name not in known and not _is_of_test(store, name)

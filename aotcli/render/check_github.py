@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aotcli.ir.check import Breach, CheckRun, Contributor, FigureBreach, ModelCheck, Verdict
+from aotcli.ir.check import Breach, CheckRun, Contributor, FigureBreach, ModelCheck, StructureBreach, Verdict
+from aotcli.render.check_graph import structure_lines
 from aotcli.render.check_words import LABELS, amount_text, breach_label, breach_text, gain_text, shape_cell
 from aotcli.render.page import plain
 
@@ -64,9 +65,11 @@ def _annotations(check: ModelCheck, locate: Locate) -> list[_Annotation]:
 
 
 def _of_breach(check: ModelCheck, breach: Breach, locate: Locate, config: tuple[str, int | None]) -> _Annotation:
-    places = (locate(row.source) for row in breach.contributors if row.source is not None and not row.gone)
+    grown = [row for row in breach.contributors if row.amount > 0 and not row.gone]
+    places = (locate(row.source) for row in grown if row.source is not None)
     place = next((place for place in places if place is not None), None)
-    lines = [breach_text(breach), *(_row_text(breach, row) for row in breach.contributors[:_MOST_ROWS])]
+    structure = structure_lines(check) if isinstance(breach, StructureBreach) else []
+    lines = [breach_text(breach), *structure, *(_row_text(breach, row) for row in breach.contributors[:_MOST_ROWS])]
     lines.append(f"intended? {check.accept_command}")
     title = f"{plain(check.name)}: {breach_label(breach)} breaks {breach.rule}"
     return _Annotation("error", title, "\n".join(plain(line) for line in lines), place or config)

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 
 from aotcli.ir.check import Breach, CheckRun, ModelCheck, Structure, Verdict
+from aotcli.render.check_graph import structure_lines
 from aotcli.render.check_text import render_model_text
 from aotcli.render.check_words import breach_text
 from aotcli.render.page import Page
@@ -54,6 +55,7 @@ def _cases(suite: ET.Element, check: ModelCheck) -> None:
         breaches = by_rule.pop(rule, [])
         if breaches:
             texts = [breach_text(breach) for breach in breaches]
+            texts += structure_lines(check) if rule == "structure" else []
             _problem(case, "failure", rule, texts[0], "\n".join([*texts, check.accept_command]))
 
 

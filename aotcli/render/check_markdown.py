@@ -20,7 +20,7 @@ from aotcli.render.check_words import (
 )
 from aotcli.render.markdown import escape
 from aotcli.render.page import plain
-from aotcli.render.units import count_text
+from aotcli.render.units import count_text, plural
 
 _MOST_ROWS = 12
 
@@ -76,7 +76,7 @@ def _headline(check: ModelCheck) -> str:
     if check.environment:
         return f"baseline of another environment, {escape(changes_text(check.environment))}"
     words = {Verdict.NEW: "no baseline yet", Verdict.BETTER: "less than the baseline by more than it may grow"}
-    return words.get(check.verdict, f"{len(check.breaches)} of its limits broken" if check.breaches else "kept")
+    return words.get(check.verdict, f"breaks {plural(len(check.breaches), 'limit')}" if check.breaches else "kept")
 
 
 def _reasons(check: ModelCheck) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Models of [tool.aotcli.check.models]; all of them by default.",
+            help="Models of tool.aotcli.check.models in pyproject.toml; by default all.",
             autocompletion=complete_checked,
             show_default=False,
         ),
@@ -66,19 +66,19 @@ def check(
 ) -> None:
     """Hold models against their baselines in .aotcli/, and fail where a limit is broken.
 
-    What is demanded stands in pyproject.toml, under [tool.aotcli.check.models.NAME].
+    What is demanded stands in pyproject.toml: tables tool.aotcli.check.models.NAME.
 
-    Where a plan differs, NAME.new.aot.json is written beside the baseline (not under CI=true), and `aotcli accept
-    NAME` makes it the baseline.
+    A plan that differs is written beside its baseline (not under CI=true); `aotcli accept` makes it the baseline.
 
     Ends with 0, with 1 for a broken limit or a missing baseline, with 2 for bad input.
     """
-    from aotcli.api.checking import check as run_checks
+    from aotcli.api.checking import check_model, find_orphans, heading
     from aotcli.api.judging import Keep
     from aotcli.cli.check_config import load_check_config
     from aotcli.cli.check_output import choose_outputs
     from aotcli.cli.default_model import in_ci
     from aotcli.cli.terminal import open_terminal
+    from aotcli.ir.check import CheckRun
     from aotcli.render.check_text import name_width, render_model_text
 
     terminal = open_terminal(color=output.color, quiet=output.quiet, verbose=output.verbose)
@@ -86,16 +86,17 @@ def check(
     config = load_check_config(Path.cwd())
     models = [_adjusted(each, strict_env, cache) for each in config.choose(names or [])]
     width = name_width([each.name for each in models])
-
-    def show(found: ModelCheck) -> None:
-        """Text comes as it is known: models may take their time."""
-        if outputs.stdout == "text":
-            terminal.result(render_model_text(found, terminal.page, width, quiet=terminal.quiet))
-
     keep = Keep(write=not in_ci(), artefacts=outputs.folder)
-    with terminal.progress() as progress:
-        known = None if names else config.names
-        run = run_checks(models, config.store, keep=keep, known=known, progress=progress, done=show)
+    found: list[ModelCheck] = []
+    for model in models:
+        with terminal.progress() as progress:
+            head = heading(model, models)
+            progress(head)
+            found.append(check_model(model, config.store, keep, lambda text, head=head: progress(f"{head}: {text}")))
+        # Text comes as it is known, when the spinner has gone: models may take their time.
+        if outputs.stdout == "text":
+            terminal.result(render_model_text(found[-1], terminal.page, width, quiet=terminal.quiet))
+    run = CheckRun(tuple(found), () if names else find_orphans(config.store, config.names))
     _finish(run, terminal, outputs, config.folder, force=force)
     if run.exit_code:
         raise typer.Exit(run.exit_code)
