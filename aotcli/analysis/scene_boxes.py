@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from aotcli.analysis.hierarchy import ROOT
 from aotcli.analysis.op_names import node_label, storage_maker
 from aotcli.analysis.scene import Box, BoxKind, Group, Link, LinkKind, Scene, SceneTotals, Side
-from aotcli.analysis.scene_labels import label_units
+from aotcli.analysis.scene_labels import label_units, telling_label
 from aotcli.analysis.scene_open import Openness, Place
 from aotcli.analysis.scene_step import SavedFlow, Step, Unit
 from aotcli.ir.joint import Node, NodeKind
@@ -67,7 +67,8 @@ class SceneBuilder:
         self._flows: dict[tuple[str, str], _Flow] = {}
 
     def scene(self, totals: SceneTotals, strategy: str) -> Scene:
-        boxes = {self._ids[place]: self._box(pile) for place, pile in self._piles.items()}
+        names = self._line_names()
+        boxes = {self._ids[place]: self._box(pile, names) for place, pile in self._piles.items()}
         self._link_units()
         saved = self._saved_boxes()
         before, after = self._placeholders(), self._results()
@@ -92,21 +93,34 @@ class SceneBuilder:
         for place, pile in self._piles.items():
             letter = "r" if place.recomputed else _LETTERS[place.side]
             if place.kind is BoxKind.MODULE:
-                ids[place] = f"{letter}/{place.path}"
+                ids[place] = f"{letter}/{place.path}" + (f"@{place.part[1]}" if place.part else "")
             else:
                 ids[place] = f"{letter}:{self._step.units[pile.units[0]].node.name}"
         return ids
 
-    def _box(self, pile: _Pile) -> Box:
+    def _line_names(self) -> dict[tuple[str, str], str]:
+        """What the forward ops of a module's line are called, for those that the backward has of the same line."""
+        names: dict[tuple[str, str], str] = {}
+        for place, pile in self._piles.items():
+            first = self._step.units[pile.units[0]].node
+            if place.kind is BoxKind.OP and place.side is Side.FORWARD and first.source and first.flops == 0:
+                name = telling_label([self._step.units[each] for each in pile.units])
+                if name:
+                    names.setdefault((place.path, first.source), name)
+        return names
+
+    def _box(self, pile: _Pile, names: Mapping[tuple[str, str], str]) -> Box:
         place = pile.place
         first = next(iter(pile.layers))
         units = [self._step.units[position] for position in pile.units]
         ours = [self._step.units[position] for position in pile.units if self._layers[position] == first]
         if place.kind is BoxKind.MODULE:
             group, label = self._enclosing(place.path)
+            label += f" ({place.part[1]})" if place.part else ""
             module_type = self._openness.tree.types.get(self._paths.get(place.path, ""))
         else:
-            group, label = self._group_id(place.path), label_units(ours)
+            counterpart = names.get((place.path, ours[0].node.source or ""), "")
+            group, label = self._group_id(place.path), label_units(ours, counterpart)
             module_type = ours[0].node.module_type
         flops = [unit.node.flops for unit in units]
         return Box(

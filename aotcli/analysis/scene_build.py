@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from aotcli.analysis.hierarchy import ModuleTree, find_runs, module_tree, shown_paths
 from aotcli.analysis.scene import Scene, SceneTotals
 from aotcli.analysis.scene_boxes import SceneBuilder
+from aotcli.analysis.scene_calls import split_calls
 from aotcli.analysis.scene_open import Openness, assign_boxes, matches, open_modules
 from aotcli.analysis.scene_select import focus_step, keep_saved, keep_side
 from aotcli.analysis.scene_step import Step, step_of
@@ -79,7 +80,7 @@ def _deepest(
 
     def build(depth: int, *, leaves: bool) -> Scene:
         opened = open_modules(openness, depth, leaves=leaves)
-        places = assign_boxes(step, openness, opened, single=options.focus is not None)
+        places = split_calls(step, openness, assign_boxes(step, openness, opened, single=options.focus is not None))
         builder = SceneBuilder(step, openness, opened, places, options.show, loss=options.loss)
         return builder.scene(_totals(step, partition), partition.strategy if partition is not None else "")
 

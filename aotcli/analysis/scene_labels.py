@@ -12,7 +12,6 @@ _IDIOMS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"amax", "exp", "log", "gather"}), "cross entropy"),
     (frozenset({"amax", "exp", "sum", "log"}), "log softmax"),
     (frozenset({"amax", "exp", "sum", "div"}), "softmax"),
-    (frozenset({"erf", "exp"}), "gelu backward"),
     (frozenset({"erf"}), "gelu"),
     (frozenset({"var mean", "rsqrt"}), "norm"),
     (frozenset({"pow", "mean", "rsqrt"}), "rms norm"),
@@ -20,23 +19,62 @@ _IDIOMS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"random", "gt"}), "dropout"),
 )
 _PLAIN = frozenset(
-    "add,mul,sub,div,cast,where,full,full like,fill,clone,copy,alias,reciprocal,scalar tensor,empty,zeros,ones,iota"
-    ",ge,gt,le,lt,eq,ne,logical and,logical or,logical not,bitwise and,bitwise or,bitwise not,expand,squeeze,unsqueeze".split(
-        ","
-    )
+    [
+        "add",
+        "mul",
+        "sub",
+        "div",
+        "cast",
+        "where",
+        "full",
+        "full like",
+        "fill",
+        "clone",
+        "copy",
+        "alias",
+        "reciprocal",
+        "scalar tensor",
+        "empty",
+        "zeros",
+        "ones",
+        "iota",
+        "ge",
+        "gt",
+        "le",
+        "lt",
+        "eq",
+        "ne",
+        "logical and",
+        "logical or",
+        "logical not",
+        "bitwise and",
+        "bitwise or",
+        "bitwise not",
+        "expand",
+        "squeeze",
+        "unsqueeze",
+    ]
 )
 _MOST_NAMES = 2
 
 
-def label_units(units: Sequence[Unit]) -> str:
-    """``addmm``, ``gelu``, ``exp, log +3``. `units` are of one side and not empty."""
+def telling_label(units: Sequence[Unit]) -> str:
+    """What some ops make up (``gelu``), or the only op if it tells something; "" where nothing does."""
+    names = frozenset(op_label(unit.node.target) for unit in units)
+    if len(names) == 1:
+        return next(iter(names - _PLAIN), "")
+    return next((name for needed, name in _IDIOMS if needed <= names), "")
+
+
+def label_units(units: Sequence[Unit], counterpart: str = "") -> str:
+    """``addmm``, ``gelu``, ``exp, log +3``. `units` are of one side and not empty; `counterpart` is what the forward
+    ops of the same line are called."""
     names = list(dict.fromkeys(op_label(unit.node.target) for unit in units))
-    if len(units) == 1:
+    if len(names) == 1:
         return names[0]
-    known = frozenset(names)
-    for needed, name in _IDIOMS:
-        if needed <= known:
-            return name
+    known = telling_label(units) or counterpart
+    if known:
+        return known
     telling = [name for name in names if name not in _PLAIN] or names
     shown = telling[:_MOST_NAMES]
     rest = len(names) - len(shown)

@@ -26,7 +26,8 @@ class Openness:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The box of an op: its kind, the shown path of its module, and what tells it from other boxes of that module."""
+    """The box of an op: its kind, the shown path of its module, and what tells it from other boxes of that module: for
+    an op the stretch that it is in, for a module which call of it, where it is called more than once."""
 
     kind: BoxKind
     side: Side

@@ -2,7 +2,7 @@
 from.
 
 Views and results taken out of a tuple are seen through, unless asked for: who reads a view reads what it is a view of.
-Ops on sizes, constants and nested graphs are left out. Linear in nodes and edges.
+Ops on sizes, small constants that are not saved, and nested graphs are left out. Linear in nodes and edges.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from aotcli.analysis.scene import Side
 from aotcli.analysis.summary import backward_marks
 from aotcli.ir.joint import JointGraph, Node, NodeKind, Ref, Tag
 from aotcli.ir.partition import Partition, SavedKind, SavedValue
-from aotcli.ir.tensor import SymbolSpec
+from aotcli.ir.tensor import SymbolSpec, tensor_leaves
 
 _VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
+_RANDOM = frozenset({Tag.RANDOM, Tag.RANDOM_OP, Tag.IMPURE, Tag.EFFECTFUL})
+_SMALL_BYTES = 64 * 1024
 _GETITEM = "operator.getitem"
 _SUM = "aten.add.Tensor"
 
@@ -97,6 +99,7 @@ class _Tracer:
         self._known: dict[str, int | str | None] = {node.name: node.name for node in graph.nodes if node.is_placeholder}
         self._forward: dict[str, int | str | None] = {}
         self._readers: dict[str, list[int]] = {}
+        self._saved = frozenset(value.name for value in partition.saved) if partition is not None else frozenset[str]()
 
     def enter_backward(self, partition: Partition) -> None:
         """From here on only what is saved is known of the forward."""
@@ -115,6 +118,8 @@ class _Tracer:
         sources = dict.fromkeys(found for name in node.refs if (found := self._find(name)) is not None)
         if not self._views and is_view(node) and sources:
             self._known[node.name] = next(iter(sources))
+            return
+        if not self._views and _is_small_constant(node) and node.name not in self._saved:
             return
         number = len(self._units)
         self._units.append(Unit(node, side, recomputed, node.module or ""))
@@ -149,6 +154,12 @@ class _Tracer:
         results = tuple(dict.fromkeys(self._results))
         units = _constants_owned(_sums_owned(self._units, self._flows), self._flows)
         return Step(self._graph, tuple(units), tuple(self._flows), tuple(flows), tuple(self._reads), results)
+
+
+def _is_small_constant(node: Node) -> bool:
+    """``full``, ``iota`` and the like: reads nothing, and what it makes is small."""
+    nbytes = sum(leaf.nbytes for leaf in tensor_leaves(node.value))
+    return not node.refs and nbytes <= _SMALL_BYTES and _RANDOM.isdisjoint(node.tags)
 
 
 def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:

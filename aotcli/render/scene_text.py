@@ -18,9 +18,10 @@ def box_lines(box: Box, usual_dtype: str = "") -> tuple[str, ...]:
     """The label and the detail: one line for small things. `usual_dtype` goes without saying."""
     if box.kind is BoxKind.SAVED:
         return tuple(plain(line) for line in saved_lines(box, usual_dtype))
-    label = box.label + (f" ×{box.count}" if _says_count(box) else "")
-    if box.kind is BoxKind.MODULE and box.module_type and box.label.rpartition(".")[2].strip("*-").isdigit():
+    label = box.label
+    if box.kind is BoxKind.MODULE and box.module_type and not any(char.isalpha() for char in label):
         label += f" {box.module_type}"  # a number alone says nothing
+    label += f" ×{box.count}" if _says_count(box) else ""
     if box.kind in (BoxKind.TANGENT, BoxKind.RESULT):
         return (plain(label),)
     return (plain(label), plain(_detail(box, usual_dtype)))

@@ -29,6 +29,7 @@ MARGIN = 12.0
 _TITLE_SIZE = 16.0
 _LINE = 15.0
 _COLUMN_HEAD = 16.0
+_CASED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def render_svg(drawing: Drawing, caption: Caption, *, with_legend: bool = True) 
         *_column_heads(drawing),
         *_frames(drawing),
         *_links(drawing),
+        *_frame_labels(drawing),
         *_boxes(drawing),
         "</g>\n",
     ]
@@ -92,7 +94,9 @@ def _wrapped(caption: Caption, width: float) -> list[str]:
 
 def _header(title: str, lines: Sequence[str]) -> str:
     y = MARGIN + _TITLE_SIZE
-    parts = [f'<text x="{num(MARGIN)}" y="{num(y)}" font-size="{num(_TITLE_SIZE)}" font-weight="bold">{escape(title)}</text>\n']
+    parts = [
+        f'<text x="{num(MARGIN)}" y="{num(y)}" font-size="{num(_TITLE_SIZE)}" font-weight="bold">{escape(title)}</text>\n'
+    ]
     for line in lines:
         y += _LINE + 1
         parts.append(f'<text x="{num(MARGIN)}" y="{num(y)}" font-size="11">{escape(line)}</text>\n')
@@ -127,11 +131,21 @@ def _column_heads(drawing: Drawing) -> list[str]:
 
 def _frames(drawing: Drawing) -> list[str]:
     return [
-        f'<g id="{escape(drawing.scene.groups[frame.group].id)}"><rect class="f" x="{num(frame.x)}" y="{num(frame.y)}"'
-        f' width="{num(frame.width)}" height="{num(frame.height)}" rx="6"/>'
-        f'<text class="ft" x="{num(frame.x + 6)}" y="{num(frame.y + 11)}">{escape(frame.text)}</text></g>\n'
+        f'<rect class="f" id="{escape(drawing.scene.groups[frame.group].id)}" x="{num(frame.x)}" y="{num(frame.y)}"'
+        f' width="{num(frame.width)}" height="{num(frame.height)}" rx="6"/>\n'
         for frame in drawing.frames
     ]
+
+
+def _frame_labels(drawing: Drawing) -> list[str]:
+    """Labels above the links, which they would be hidden by: at the frame's outer corner, where fewest links pass."""
+    found: list[str] = []
+    for frame in drawing.frames:
+        outer_right = drawing.scene.groups[frame.group].side is Side.BACKWARD
+        x = frame.x + (frame.width - 6 if outer_right else 6)
+        anchor = ' text-anchor="end"' if outer_right else ""
+        found.append(f'<text class="ft" x="{num(x)}" y="{num(frame.y + 11)}"{anchor}>{escape(frame.text)}</text>\n')
+    return found
 
 
 def _links(drawing: Drawing) -> list[str]:
@@ -149,14 +163,19 @@ def _link(drawing: Drawing, placed: PlacedLink) -> list[str]:
     color = CHANGE_COLORS.get(link.change)
     style = f' style="stroke:{color}"' if color and link.change in (Change.ADDED, Change.REMOVED) else ""
     # A saved value's way to its reader ends in an arrow, the way to the value itself does not.
-    into_value = link.kind is LinkKind.SAVED and drawing.scene.boxes[drawing.scene.box_index[link.target]].side is Side.SAVED
+    into_value = (
+        link.kind is LinkKind.SAVED and drawing.scene.boxes[drawing.scene.box_index[link.target]].side is Side.SAVED
+    )
     plain_end = ' marker-end="none" style="marker-end:none"' if into_value else style
     width = f' stroke-width="{num(placed.width)}"' if placed.width != 1.0 else ""
-    parts = [
-        f'<path class="lk {name}"{width}{plain_end} d="{curve(points)}"/>\n'
-        for points in (placed.points, placed.far_points)
-        if points
-    ]
+    parts: list[str] = []
+    for points in (placed.points, placed.far_points):
+        if not points:
+            continue
+        path = curve(points)
+        if placed.width >= _CASED:  # a pale rim keeps broad links apart where they lie side by side
+            parts.append(f'<path class="lk" stroke="{PAPER}" stroke-width="{num(placed.width + 2)}" d="{path}"/>\n')
+        parts.append(f'<path class="lk {name}"{width}{plain_end} d="{path}"/>\n')
     parts += [
         f'<text class="s" x="{num(stub.x)}" y="{num(stub.y)}">{escape(stub.text)}</text>\n' for stub in placed.stubs
     ]

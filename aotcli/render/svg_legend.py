@@ -87,7 +87,9 @@ def _items(scene: Scene) -> list[Item]:
     kinds = {link.kind for link in scene.links}
     items += [(_link_sample(kind), text) for kind, text in _LINK_WORDS.items() if kind in kinds]
     changes = {box.change for box in scene.boxes} - {Change.SAME}
-    items += [(_change_sample(change), f"{CHANGE_SIGNS[change]} {change}") for change in CHANGE_COLORS if change in changes]
+    items += [
+        (_change_sample(change), f"{CHANGE_SIGNS[change]} {change}") for change in CHANGE_COLORS if change in changes
+    ]
     return items
 
 

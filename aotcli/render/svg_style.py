@@ -108,7 +108,7 @@ def outline(shape: str, x: float, y: float, width: float, height: float) -> str:
 def num(value: float) -> str:
     """A coordinate in as few characters as one decimal allows."""
     text = f"{value:.1f}"
-    return text[:-2] if text.endswith(".0") else text
+    return text.removesuffix(".0")
 
 
 def style_sheet() -> str:
@@ -119,7 +119,8 @@ def style_sheet() -> str:
         ".d{font-size:10px;text-anchor:middle}",
         ".b{font-size:10px;font-weight:bold;text-anchor:middle}",
         f".s{{font-size:10px;fill:{FAINT}}}",
-        f".f{{fill:none;stroke:#aab2bd;stroke-width:1}}.ft{{font-size:10px;fill:{FAINT}}}",
+        f".f{{fill:none;stroke:#aab2bd;stroke-width:1}}.ft{{font-size:10px;fill:{FAINT};stroke:{PAPER};"
+        "stroke-width:3;paint-order:stroke}",
         ".lk{fill:none}",
         ".m{stroke-width:1.8}",
     ]

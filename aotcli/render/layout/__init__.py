@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from aotcli.analysis.scene import Box, BoxKind, LinkKind, Scene
 from aotcli.render.layout.columns import place_columns
@@ -11,13 +12,15 @@ from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing, Place
 from aotcli.render.layout.frames import Margins, frame_margins, place_frames
 from aotcli.render.layout.hairpin import Layers, layer
 from aotcli.render.layout.ordering import order_ranks
-from aotcli.render.layout.routes import place_links
+from aotcli.render.layout.routes import place_links, stroke_width
 from aotcli.render.scene_text import box_lines
 from aotcli.render.text_width import fit_width, text_width
 
 MOST_BOX_WIDTH = 190.0
 LEAST_BOX_WIDTH = 44.0
 RANK_GAP = 13.0
+MOST_EXTRA_GAP = 12.0
+FAR_SIDEWARDS = 60.0
 PADDING = 6.0
 PASSING_WIDTH = 5.0
 LINE_HEIGHTS = (16.0, 27.0)
@@ -33,7 +36,7 @@ def draw_scene(scene: Scene) -> Drawing:
     widths, heights = _sizes(layers, texts)
     margins = frame_margins(scene, layers)
     centres = place_columns(layers, rows, widths, chains)
-    tops = _tops(rows, heights, margins)
+    tops = _tops(rows, heights, margins, _row_gaps(scene, layers, centres))
     left = min((centre - width / 2 for centre, width in zip(centres, widths, strict=True)), default=0.0)
     left -= margins.side
     boxes = tuple(
@@ -101,13 +104,27 @@ def _sizes(layers: Layers, texts: Sequence[tuple[str, ...]]) -> tuple[list[float
     return widths, heights
 
 
-def _tops(rows: Sequence[Sequence[int]], heights: Sequence[float], margins: Margins) -> list[float]:
+def _row_gaps(scene: Scene, layers: Layers, centres: Sequence[float]) -> list[float]:
+    """Room below each rank: more where broad links lead sidewards through it."""
+    largest = max((link.nbytes for link in scene.links if link.kind is LinkKind.SAVED), default=0)
+    load = [0.0] * layers.ranks
+    for route in layers.routes:
+        width = stroke_width(scene.links[route.link], largest)
+        for upper, lower in pairwise(route.nodes):
+            if abs(centres[upper] - centres[lower]) > FAR_SIDEWARDS:
+                load[layers.rank[upper]] += width
+    return [RANK_GAP + min(MOST_EXTRA_GAP, max(0.0, each - 2.0) * 0.6) for each in load]
+
+
+def _tops(
+    rows: Sequence[Sequence[int]], heights: Sequence[float], margins: Margins, gaps: Sequence[float]
+) -> list[float]:
     tops: list[float] = []
     y = 0.0
     for rank, row in enumerate(rows):
         y += margins.above[rank]
         tops.append(y)
-        y += max((heights[node] for node in row), default=0.0) + margins.below[rank] + RANK_GAP
+        y += max((heights[node] for node in row), default=0.0) + margins.below[rank] + gaps[rank]
     return tops
 
 

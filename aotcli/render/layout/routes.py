@@ -13,8 +13,9 @@ from aotcli.render.layout.hairpin import Layers, Route
 from aotcli.render.text_width import text_width
 
 LEAST_STROKE = 1.0
-MOST_STROKE = 7.0
+MOST_STROKE = 6.0
 _PORT_GAP = 9.0
+_CORNER = 7.0
 
 
 def stroke_width(link: Link, largest: int) -> float:
@@ -76,7 +77,28 @@ def _ports(layers: Layers, boxes: Sequence[PlacedBox], centres: Sequence[float])
         start = placed.x + placed.width / 2 - gap * (len(ends) - 1) / 2
         for position, (_, link) in enumerate(ends):
             ports[link, box, lower] = start + gap * position
+    _straighten(layers, boxes, at, ports)
     return ports
+
+
+def _straighten(
+    layers: Layers,
+    boxes: Sequence[PlacedBox],
+    at: dict[tuple[int, bool], list[tuple[float, int]]],
+    ports: dict[tuple[int, int, bool], float],
+) -> None:
+    """A link that is alone at one of its ends goes straight where the other end lets it."""
+    for route in layers.routes:
+        top, bottom = route.nodes[0], route.nodes[-1]
+        if len(route.nodes) != 2 or bottom >= layers.boxes:
+            continue
+        upper, lower = (route.link, top, True), (route.link, bottom, False)
+        for moving, box, fixed in ((lower, bottom, upper), (upper, top, lower)):
+            placed, x = boxes[box], ports[fixed]
+            alone = len(at[box, box == top]) == 1
+            if alone and placed.x + _CORNER < x < placed.x + placed.width - _CORNER:
+                ports[moving] = x
+                break
 
 
 def _curve(
