@@ -4,7 +4,7 @@
     print(aotcli.partition(trace, strategy="mincut"))
     aotcli.save(trace, "net.aot.json")
 
-`trace`, `partition`, `save` and `load` are what `import aotcli` offers; the rest serves the command line.
+`trace`, `partition`, `diff`, `save` and `load` are what `import aotcli` offers; the rest serves the command line.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
 from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
+from aotcli.api.diff import DiffResult, diff
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
 from aotcli.errors import InputError, StrategyError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GRAPHS",
     "ChosenStrategy",
+    "DiffResult",
     "FoundTrace",
     "PartitionResult",
     "ValidationResult",
@@ -42,6 +44,7 @@ __all__ = [
     "cheaper_alternative",
     "choose_strategies",
     "compile",
+    "diff",
     "doctor",
     "find_trace",
     "graph_code",
@@ -84,7 +87,7 @@ def trace(
 
     Raises WorkloadError or CaptureError where the model cannot be captured, EnvironmentProblem without a fit torch.
     """
-    settings = _settings(settings, options)
+    settings = settings_with(settings, options)
     if _is_name(model, inputs) and loss is None:
         return find_trace(str(model), settings, cache=cache, progress=progress).trace
     workload = workload_of(model, inputs, settings, loss=loss, dynamic_shapes=dynamic_shapes, name=name)
@@ -120,11 +123,11 @@ def partition(
         found = FoundTrace(model)
     elif live_needed is not None or not _is_name(model, inputs):
         extra = {key: trace_options.pop(key) for key in ("loss", "dynamic_shapes", "name") if key in trace_options}
-        settings = _settings(settings, trace_options)
+        settings = settings_with(settings, trace_options)
         captured = capture(workload_of(model, inputs, settings, **extra), settings, progress)
         found = FoundTrace(captured.trace, live=captured.regions)
     else:
-        found = find_trace(str(model), _settings(settings, trace_options), cache=cache, progress=progress)
+        found = find_trace(str(model), settings_with(settings, trace_options), cache=cache, progress=progress)
     plans = tuple(_plan(found.trace, each, found.live) for each in chosen)
     alternative = cheaper_alternative(found.trace, plans[0]) if alternatives and len(plans) == 1 else None
     return PartitionResult(found.trace, plans, alternative, target=target, cached=found.cached)
@@ -324,7 +327,8 @@ def _needs_model(chosen: ChosenStrategy, found: Trace) -> StrategyError:
     )
 
 
-def _settings(settings: CaptureSettings | None, options: Mapping[str, Any]) -> CaptureSettings:
+def settings_with(settings: CaptureSettings | None, options: Mapping[str, Any]) -> CaptureSettings:
+    """`settings` with single fields replaced. Raises InputError for a field that there is not."""
     from difflib import get_close_matches
 
     known = [each.name for each in dataclasses.fields(CaptureSettings)]

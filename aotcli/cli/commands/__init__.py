@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from aotcli.cli.commands.accept import accept
 from aotcli.cli.commands.cache import cache_app
 from aotcli.cli.commands.check import check
+from aotcli.cli.commands.diff import diff
 from aotcli.cli.commands.doctor import doctor
+from aotcli.cli.commands.lint import lint
 from aotcli.cli.commands.partition import partition
 from aotcli.cli.commands.show import show
 from aotcli.cli.commands.strategies import strategies
@@ -29,8 +31,10 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=LOOK, cls=ScriptCommand)(trace)
     app.command(rich_help_panel=LOOK)(show)
     app.command(rich_help_panel=DECIDE)(partition)
+    app.command(rich_help_panel=DECIDE)(lint)
     app.command(rich_help_panel=DECIDE)(strategies)
     app.command(rich_help_panel=PROVE)(validate)
+    app.command(rich_help_panel=PROVE)(diff)
     app.command(rich_help_panel=CI)(check)
     app.command(rich_help_panel=CI)(accept)
     app.command(rich_help_panel=SETUP)(doctor)
