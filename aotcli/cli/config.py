@@ -12,6 +12,7 @@
     small = { model = "train/gpt.py", set = { layers = 2 } }
 
     [tool.aotcli.check.models.gpt]      # what `aotcli check` demands: aotcli/cli/check_config.py
+    [tool.aotcli.lint]                  # which rules `aotcli lint` applies: aotcli/cli/lint_options.py
 
 Precedence, highest first: the command line, the model's own table, [tool.aotcli], the defaults.
 """
@@ -59,7 +60,7 @@ class ModelEntry:
 class Config:
     """What a project says. `path` is the pyproject.toml, None where there is none with [tool.aotcli].
 
-    `check` is the table of that name as it stands: only the commands that use it read it.
+    `check` and `lint` are the tables of those names as they stand: only the commands that use them read them.
     """
 
     path: Path | None = None
@@ -68,6 +69,7 @@ class Config:
     strategies: tuple[str, ...] = ()
     capture: Mapping[str, Any] = field(default_factory=dict)
     check: Mapping[str, Any] = field(default_factory=dict)
+    lint: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load_config(start: Path) -> Config:
@@ -100,7 +102,7 @@ def _tool_table(path: Path) -> dict[str, Any] | None:
 
 def _parse(path: Path, table: Mapping[str, Any]) -> Config:
     where = f"{path} [tool.aotcli]"
-    refuse_unknown(where, table, ("model", "models", "strategy", "check", *CAPTURE_KEYS))
+    refuse_unknown(where, table, ("model", "models", "strategy", "check", "lint", *CAPTURE_KEYS))
     model = table.get("model")
     if model is not None:
         check_type(where, "model", model, str)
@@ -112,7 +114,9 @@ def _parse(path: Path, table: Mapping[str, Any]) -> Config:
     entries = {name: _entry(f"{path} [tool.aotcli.models]", name, value) for name, value in models.items()}
     check = table.get("check", {})
     check_type(where, "check", check, dict)
-    return Config(path, model, entries, tuple(strategies), capture_table(where, table), check)
+    lint = table.get("lint", {})
+    check_type(where, "lint", lint, dict)
+    return Config(path, model, entries, tuple(strategies), capture_table(where, table), check, lint)
 
 
 def _entry(where: str, name: str, value: Any) -> ModelEntry:
