@@ -13,17 +13,19 @@ nothing to run, because it runs once wherever it is put.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.obligations import VIEWS, Obligations
 from aotcli.analysis.op_names import storage_maker
 from aotcli.analysis.replay import state_nbytes
-from aotcli.analysis.roles import Roles, classify
+from aotcli.analysis.roles import FORWARD_INPUT_KINDS, Roles, classify
 from aotcli.errors import PlanImpossibleError
 from aotcli.ir.joint import JointGraph, Node, NodeKind, Tag, arg_refs
 from aotcli.ir.partition import Reason
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec, tensor_leaves
+
+_WORTH_ITS_BYTES = Reason("budget", "dear to recompute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,29 @@ def pose_tradeoff(graph: JointGraph, costs: Sequence[int]) -> Tradeoff:
     )
 
 
+def saved_names(tradeoff: Tradeoff, saved: Collection[int], rerun: Collection[int]) -> tuple[tuple[str, Reason], ...]:
+    """What a choice saves, by name and with reasons, in graph order: its values, and the placeholders that the backward
+    reads for itself or to run values again."""
+    graph = tradeoff.graph
+    nodes = graph.nodes
+    found = {tradeoff.positions[v]: tradeoff.obliged[v] or _WORTH_ITS_BYTES for v in saved}
+    needed = _read_by_backward(graph, classify(graph))
+    needed.update(source for v in rerun for source in graph.inputs_of[tradeoff.positions[v]])
+    for position in needed:
+        node = nodes[position]
+        if node.kind in FORWARD_INPUT_KINDS:
+            is_size = isinstance(node.value, SymbolSpec)
+            found[position] = Reason("size", "symbolic size") if is_size else Reason("primal", node.kind.value)
+    return tuple((nodes[position].name, reason) for position, reason in sorted(found.items()))
+
+
 def _read_by_backward(graph: JointGraph, roles: Roles) -> set[int]:
     """Positions outside the backward that it reads, or returns as they are."""
     closure = roles.tangents_closure
-    found = {source for v, inside in enumerate(closure) if inside for source in graph.inputs_of[v]}
+    output = len(graph.nodes) - 1  # it reads what either half returns
+    found = {source for v in range(output) if closure[v] for source in graph.inputs_of[v]}
     found.update(graph.index[name] for arg in graph.backward_outputs for name in arg_refs(arg))
-    output = len(graph.nodes) - 1
-    return {position for position in found if not closure[position] and position != output}
+    return {position for position in found if not closure[position]}
 
 
 def _values(graph: JointGraph, read: set[int]) -> list[int]:

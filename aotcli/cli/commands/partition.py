@@ -74,7 +74,7 @@ def partition(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", help="A fraction in [0, 1].", rich_help_panel=STRATEGY_PANEL),
+        typer.Option("--budget", help="A size (2GiB), or a fraction in [0, 1].", rich_help_panel=STRATEGY_PANEL),
     ] = None,
     force_match: Annotated[
         bool | None,

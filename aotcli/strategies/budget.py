@@ -1,0 +1,176 @@
+"""The cheapest recomputation that keeps what is saved within a budget, with a proof of how cheap it could be at all.
+
+`analysis/tradeoff.py` says what there is to decide, `analysis/front.py` finds all corners of the front and the bound,
+`analysis/mixing.py` the plans between them. A budget is a size (``2GiB``), which is met or refused, or a fraction of
+what `mincut` saves, as PyTorch's `activation_memory_budget` is: 1 allows the bytes that `mincut` saves, 0 as few as can
+be. Unlike PyTorch's, a random op is recomputed only with the numbers that it drew in the forward, and what must be
+saved is saved at every budget.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from aotcli.analysis import mincut
+from aotcli.analysis.assemble import assemble, with_best_order
+from aotcli.analysis.cse import eliminate_common
+from aotcli.analysis.dce import eliminate_dead
+from aotcli.analysis.front import Choice, Front, find_front
+from aotcli.analysis.hardware import find_hardware
+from aotcli.analysis.mincut_problem import Heuristic
+from aotcli.analysis.mixing import fill
+from aotcli.analysis.rerun_cost import RerunCosts, flop_costs, roofline_costs
+from aotcli.analysis.tradeoff import Tradeoff, pose_tradeoff, saved_names
+from aotcli.errors import InputError, PlanImpossibleError, StrategyError
+from aotcli.ir.joint import JointGraph
+from aotcli.ir.partition import Decision, Partition, Reason
+from aotcli.ir.sizes import parse_size, size_text
+from aotcli.ir.tensor import tensor_leaves
+from aotcli.strategies._contract import Strategy
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|\.\d+")
+
+
+@dataclass(frozen=True)
+class Budget(Strategy):
+    """See the module's docstring."""
+
+    name: ClassVar[str] = "budget"
+    summary: ClassVar[str] = "save at most a budget of bytes at the least cost of recomputing, with a proven bound"
+    argument: ClassVar[str | None] = "budget"
+
+    budget: str = field(default="1", metadata={"help": "a size (2GiB), or a fraction of what mincut saves, 0 to 1"})
+    cost: Literal["roofline", "flops"] = field(default="roofline", metadata={"help": "what recomputing is measured in"})
+    hardware: str = field(
+        default="", metadata={"help": "for roofline: cpu, a100, h100, h200 or FILE.toml; by default as traced"}
+    )
+    fused: bool | None = field(
+        default=None, metadata={"help": "for roofline: charge pointwise chains once; by default at level inductor"}
+    )
+    cse: bool = field(default=True, metadata={"help": "merge common subexpressions first"})
+
+    def __post_init__(self) -> None:
+        parse_budget(self.budget)
+
+    def plan(self, graph: JointGraph, live: Any = None) -> Partition:
+        decision = self._decide(graph)
+        return assemble(graph, with_best_order(graph, decision), strategy=self.name, options=self.options)
+
+    def costs(self, graph: JointGraph) -> RerunCosts:
+        """What rerunning each node costs with these options, by position."""
+        if self.cost == "flops":
+            return flop_costs(graph)
+        hardware = find_hardware(self.hardware, _device_type(graph))
+        return roofline_costs(graph, hardware, fused=graph.level == "inductor" if self.fused is None else self.fused)
+
+    def _decide(self, graph: JointGraph) -> Decision:
+        if not graph.has_backward:
+            return Decision(saved=())
+        live, removed = eliminate_dead(graph)
+        reduced, replaced = eliminate_common(live) if self.cse else (live, {})
+        costs = self.costs(reduced)
+        tradeoff = pose_tradeoff(reduced, costs.costs)
+        front = find_front(tradeoff)
+        allowed = self._allowed_bytes(reduced, tradeoff, front)
+        choice = fill(tradeoff, front, allowed)
+        if choice is None:
+            raise _out_of_reach(tradeoff, front, allowed)
+        return Decision(
+            saved=saved_names(tradeoff, choice.saved, choice.rerun),
+            replaced=replaced,
+            removed=removed,
+            notes=_notes(costs, front, choice, allowed),
+        )
+
+    def _allowed_bytes(self, reduced: JointGraph, tradeoff: Tradeoff, front: Front) -> int:
+        given = parse_budget(self.budget)
+        if isinstance(given, int):
+            return given
+        least = front.corners[-1].nbytes
+        usual = max(least, _mincut_bytes(reduced, tradeoff))
+        return least + int(given * (usual - least))
+
+
+def parse_budget(text: str) -> int | Fraction:
+    """Bytes of a size, or a fraction in [0, 1]. Raises StrategyError where it is neither."""
+    if _NUMBER.fullmatch(text.strip()):
+        share = Fraction(text.strip())
+        if 0 <= share <= 1:
+            return share
+        raise StrategyError(
+            f"budget {text} is no fraction from 0 to 1",
+            why="a bare number is a share of what mincut saves; bytes need a unit",
+            fix=f"--budget {text.strip().lstrip('-+')}GiB, if that is meant" if share > 1 else "--budget 0.5",
+        )
+    try:
+        return parse_size(text)
+    except InputError as error:
+        raise StrategyError(
+            f"budget {text!r} is neither a size nor a fraction", why=error.why, fix="--budget 2GiB or --budget 0.5"
+        ) from None
+
+
+def _device_type(graph: JointGraph) -> str:
+    """Where most of the graph's tensors are; "cpu" without any."""
+    devices = [leaf.device.partition(":")[0] for node in graph.nodes for leaf in tensor_leaves(node.value)]
+    return max(sorted(set(devices)), key=devices.count, default="cpu")
+
+
+def _mincut_bytes(reduced: JointGraph, tradeoff: Tradeoff) -> int:
+    """What the published heuristic saves of the same values."""
+    saved = {name for name, _ in mincut.decide(reduced, Heuristic(), cse=False).saved}
+    nodes = reduced.nodes
+    storages = {leaf.storage for name in saved for leaf in tensor_leaves(reduced[name].value) if leaf.storage >= 0}
+    total = 0
+    for position, nbytes in zip(tradeoff.positions, tradeoff.nbytes, strict=True):
+        leaves = tensor_leaves(nodes[position].value)
+        if nbytes and (nodes[position].name in saved or any(leaf.storage in storages for leaf in leaves)):
+            total += nbytes
+    return total
+
+
+def _out_of_reach(tradeoff: Tradeoff, front: Front, allowed: int) -> PlanImpossibleError:
+    least = front.corners[-1]
+    kept = sorted(least.saved, key=lambda v: -(tradeoff.nbytes[v] or 0))
+    forced = [(v, reason) for v in kept if (reason := tradeoff.obliged[v]) is not None and tradeoff.nbytes[v]]
+    nodes = tradeoff.graph.nodes
+    named = [_named(nodes[tradeoff.positions[v]], reason, tradeoff.nbytes[v] or 0) for v, reason in forced[:3]]
+    more = f" and {len(forced) - 3} more" if len(forced) > 3 else ""
+    return PlanImpossibleError(
+        f"no plan saves as little as {size_text(allowed)}",
+        why=f"the least is {size_text(least.nbytes)}; what must be saved: {', '.join(named) or 'random states'}{more}",
+        fix=f"--budget {size_text(least.nbytes)}, or take the annotations away",
+    )
+
+
+def _named(node: Any, reason: Reason, nbytes: int) -> str:
+    where = f" at {node.source}" if node.source else ""
+    return f"{node.name}{where} ({size_text(nbytes)}, {reason.text})"
+
+
+def _notes(costs: RerunCosts, front: Front, choice: Choice, allowed: int) -> tuple[str, ...]:
+    notes: list[str] = []
+    if allowed > front.corners[0].nbytes:
+        notes.append("the budget allows more than there is to save: nothing is recomputed that costs anything")
+    bound = front.least_cost(allowed)
+    if bound is not None and choice.cost:
+        gap = 100 * (choice.cost - bound) / bound if bound else Fraction(0)
+        cost, least = _amount(choice.cost, costs.unit), _amount(float(bound), costs.unit)
+        notes.append(
+            f"recomputing costs {cost}; no plan within the budget costs less than {least} (gap {float(gap):.2f} %)"
+        )
+    if costs.unknown:
+        listed = ", ".join(costs.unknown[:4]) + (
+            f" and {len(costs.unknown) - 4} more" if len(costs.unknown) > 4 else ""
+        )
+        notes.append(f"no formula is known for the FLOPs of {listed}")
+    return tuple(notes)
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "ps":
+        return f"{value / 1e9:,.4g} ms" if value < 1e12 else f"{value / 1e12:,.3g} s"
+    return f"{value / 1e9:.4g} GFLOP"
