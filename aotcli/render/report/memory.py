@@ -12,13 +12,13 @@ USES = (Use.SAVED, Use.RESULT, Use.GRADIENT, Use.RECOMPUTED, Use.RANDOM_STATE, U
 
 
 def memory_document(region: RegionReport) -> dict[str, Any]:
-    """Columns over steps and over allocations. Both ends of an allocation's life are steps at which it lives."""
+    """Columns over steps and over allocations. Both ends of an allocation's life are steps at which it lives; what is
+    live at a step is the sum of those that live there."""
     graph, found = region.graph, region.lifetimes
     timeline = found.timeline
     places = {use: place for place, use in enumerate(USES)}
     return {
         "steps": [graph.index.get(name, -1) for name in timeline.names],
-        "live_bytes": list(timeline.live_bytes),
         "forward_steps": timeline.forward_steps,
         "held_bytes": timeline.held_bytes,
         "peak_bytes": timeline.peak_bytes,

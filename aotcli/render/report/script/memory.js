@@ -10,9 +10,9 @@ const USE_STYLES = {
   temporary: { name: "temporary", color: "temporary" },
 };
 
-/** Live bytes by use at every step, from the lives of allocations. */
+/** Live bytes by use at every step, from the lives of allocations; `memory.live_bytes` gets their sum. */
 function stackOf(memory) {
-  const steps = memory.live_bytes.length;
+  const steps = memory.steps.length;
   const layers = memory.uses.map(() => new Float64Array(steps + 1));
   for (let i = 0; i < memory.node.length; i += 1) {
     layers[memory.use[i]][memory.born[i]] += memory.nbytes[i];
@@ -21,6 +21,9 @@ function stackOf(memory) {
   for (const layer of layers) {
     for (let step = 1; step <= steps; step += 1) layer[step] += layer[step - 1];
   }
+  memory.live_bytes = new Float64Array(steps);
+  for (const layer of layers) for (let step = 0; step < steps; step += 1) memory.live_bytes[step] += layer[step];
+  memory.layers = layers;
   return layers;
 }
 
@@ -44,8 +47,8 @@ class MemoryChart {
 
   reset() {
     this.memory = currentRegion().data.memory;
-    this.steps = this.memory.live_bytes.length;
-    this.layers = stackOf(this.memory);
+    this.steps = this.memory.steps.length;
+    this.layers = this.memory.layers ?? stackOf(this.memory);
     const used = this.memory.uses.filter((_, place) => this.layers[place].some((nbytes) => nbytes > 0));
     fill(byId("memory-legend"), used.map((use) => h("span", {},
       h("i", { style: { background: `var(--${USE_STYLES[use].color})` } }), USE_STYLES[use].name)));
@@ -133,11 +136,12 @@ class LiveTable {
 
   show() {
     const { memory } = currentRegion().data;
-    if (!memory.live_bytes.length) {
+    if (!memory.steps.length) {
       fill(this.title, "No op runs in this region.");
       fill(this.body);
       return;
     }
+    if (!memory.layers) stackOf(memory);
     const step = state.step >= 0 ? state.step : memory.peak_at;
     const live = [];
     for (let i = 0; i < memory.node.length; i += 1) {

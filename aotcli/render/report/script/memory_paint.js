@@ -40,7 +40,7 @@ function paintScale(c, frame, most, y) {
 function columnsOf(chart, frame) {
   const pixels = Math.max(1, Math.round(frame.right - frame.left));
   const { live_bytes: live } = chart.memory;
-  if (chart.steps <= pixels) return live.map((_, step) => step);
+  if (chart.steps <= pixels) return Array.from(live, (_, step) => step);
   const chosen = [];
   for (let pixel = 0; pixel < pixels; pixel += 1) {
     const start = Math.floor((pixel * chart.steps) / pixels);

@@ -1,0 +1,5 @@
+/* What changed against another step. */
+
+class Changes {
+  constructor() {}
+}
