@@ -139,9 +139,10 @@ def _out_of_reach(tradeoff: Tradeoff, front: Front, allowed: int) -> PlanImpossi
     nodes = tradeoff.graph.nodes
     named = [_named(nodes[tradeoff.positions[v]], reason, tradeoff.nbytes[v] or 0) for v, reason in forced[:3]]
     more = f" and {len(forced) - 3} more" if len(forced) > 3 else ""
+    cause = f"what must be saved: {', '.join(named)}{more}" if named else "random ops need their numbers or their state"
     return PlanImpossibleError(
         f"no plan saves as little as {size_text(allowed)}",
-        why=f"the least is {size_text(least.nbytes)}; what must be saved: {', '.join(named) or 'random states'}{more}",
+        why=f"the least is {size_text(least.nbytes)}; {cause}",
         fix=f"--budget {size_text(least.nbytes)}, or take the annotations away",
     )
 
