@@ -90,9 +90,8 @@ def find_runs(step: Step, tree: ModuleTree, apart: Callable[[str], bool]) -> lis
     for parent, children in tree.children.items():
         numbered = sorted((c for c in children if _last(c).isdigit()), key=lambda child: int(_last(child)))
         for equal in _stretches(numbered, lambda path: None if apart(path) else structure.get(path)):
-            for part in _by_plan(equal, plan):
-                if len(part) > 1:
-                    runs.append(_run(parent, part, everything=len(part) == len(numbered)))
+            parts = [part for part in _by_plan(equal, plan) if len(part) > 1]
+            runs += [_run(parent, part, everything=len(part) == len(numbered)) for part in parts]
     return runs
 
 

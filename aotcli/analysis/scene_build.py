@@ -81,8 +81,9 @@ def _deepest(
     def build(depth: int, *, leaves: bool) -> Scene:
         opened = open_modules(openness, depth, leaves=leaves)
         places = split_calls(step, openness, assign_boxes(step, openness, opened, single=options.focus is not None))
-        builder = SceneBuilder(step, openness, opened, places, options.show, loss=options.loss)
-        return builder.scene(_totals(step, partition), partition.strategy if partition is not None else "")
+        builder = SceneBuilder(step, openness, opened, places)
+        strategy = partition.strategy if partition is not None else ""
+        return builder.scene(_totals(step, partition), strategy, options.show, loss=options.loss)
 
     if options.depth is not None:
         return build(options.depth, leaves=True)

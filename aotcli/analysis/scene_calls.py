@@ -7,11 +7,11 @@ next call when it reads, by way of other modules, what an earlier call made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aotcli.analysis.hierarchy import Shown
-from aotcli.analysis.scene import BoxKind
+from aotcli.analysis.scene import BoxKind, Side
 from aotcli.analysis.scene_open import Openness, Place
 from aotcli.analysis.scene_step import Step
 
@@ -26,7 +26,7 @@ def split_calls(step: Step, openness: Openness, places: Sequence[Place]) -> list
     if not circles:
         return list(places)
     layers = {path: shown.layers for path, shown in openness.places.items()}
-    found = list(places)
+    calls: dict[int, int] = {}
     sources: list[list[int]] = [[] for _ in step.units]
     for source, reader in step.flows:
         sources[reader].append(source)
@@ -50,9 +50,22 @@ def split_calls(step: Step, openness: Openness, places: Sequence[Place]) -> list
             outside = [made[s][own] + 1 for s in sources[position] if places[s] != place and own in made[s]]
             number = max([*inside, *outside], default=0)
             latest[own] = number
-            if number:
-                found[position] = replace(place, part=("call", number + 1))
+            calls[position] = number
         made[position] = latest
+    return _numbered(places, calls)
+
+
+def _numbered(places: Sequence[Place], calls: Mapping[int, int]) -> list[Place]:
+    """Places with the number of their call, the forward's first call being 1: the backward runs the last one first."""
+    last: dict[Place, int] = {}
+    for position, call in calls.items():
+        last[places[position]] = max(last.get(places[position], 0), call)
+    found = list(places)
+    for position, call in calls.items():
+        place = places[position]
+        if last[place]:
+            number = last[place] - call if place.side is Side.BACKWARD and not place.recomputed else call
+            found[position] = replace(place, part=("call", number + 1))
     return found
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from aotcli.analysis.hierarchy import ROOT, ModuleTree, Shown
-from aotcli.analysis.scene import BoxKind, Side
+from aotcli.analysis.scene import BoxKind, Change, Side
 from aotcli.analysis.scene_step import Step, Unit
 from aotcli.errors import InputError
 
@@ -34,6 +34,7 @@ class Place:
     recomputed: bool
     path: str
     part: tuple[str, int] | None = None
+    gone: bool = False  # only in the other graph, where two are drawn as one
 
 
 def matches(tree: ModuleTree, patterns: Sequence[str], option: str) -> frozenset[str]:
@@ -58,10 +59,10 @@ def no_match(what: str, wanted: str, known: Sequence[str]) -> InputError:
     near = get_close_matches(wanted, names, n=3, cutoff=0.5) or [name for name in names if wanted in name][:3]
     if not names:
         return InputError(what, why="the ops of this graph belong to no module", fix="leave the pattern out")
-    shown = ", ".join(near or names[:6]) + ("" if near or len(names) <= 6 else ", ...")
-    return InputError(
-        what, why=f"near are {shown}" if near else f"there are {shown}", fix=f"write {(near or names)[0]}"
-    )
+    if near:
+        return InputError(what, why=f"near are {', '.join(near)}", fix=f"did you mean {near[0]}?")
+    shown = ", ".join(names[:6]) + ("" if len(names) <= 6 else ", ...")
+    return InputError(what, why=f"there are {shown}", fix=f"write one of them, such as {names[0]}")
 
 
 def open_modules(openness: Openness, depth: int, *, leaves: bool) -> frozenset[str]:
@@ -92,13 +93,18 @@ def assign_boxes(step: Step, openness: Openness, opened: frozenset[str], *, sing
         path = unit.module
         closed = covers[path]
         if closed is not None:
-            places.append(Place(BoxKind.MODULE, unit.side, unit.recomputed, closed))
+            places.append(Place(BoxKind.MODULE, unit.side, unit.recomputed, closed, gone=_is_gone(unit)))
             shared.leave(unit)
             continue
         alone = single or path in openness.expand
         part = shared.part(unit, path, alone=alone)
-        places.append(Place(BoxKind.OP, unit.side, unit.recomputed, openness.places[path].path, part))
+        shown = openness.places[path].path
+        places.append(Place(BoxKind.OP, unit.side, unit.recomputed, shown, part, _is_gone(unit)))
     return places
+
+
+def _is_gone(unit: Unit) -> bool:
+    return unit.change is Change.REMOVED
 
 
 def _cover(openness: Openness, path: str, opened: frozenset[str]) -> str | None:
@@ -114,16 +120,16 @@ class _Shared:
     """Numbers the stretches of ops that share a box. Stretches of equal layers get equal numbers."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[Side, bool], tuple[object, ...] | None] = {}
-        self._part: dict[tuple[Side, bool], tuple[str, int]] = {}
+        self._last: dict[tuple[Side, bool, Change], tuple[object, ...] | None] = {}
+        self._part: dict[tuple[Side, bool, Change], tuple[str, int]] = {}
         self._counts: dict[tuple[object, ...], int] = {}
 
     def leave(self, unit: Unit) -> None:
         """An op in a box of its own kind ends the stretch."""
-        self._last[unit.side, unit.recomputed] = None
+        self._last[unit.side, unit.recomputed, unit.change] = None
 
     def part(self, unit: Unit, path: str, *, alone: bool) -> tuple[str, int]:
-        lane = (unit.side, unit.recomputed)
+        lane = (unit.side, unit.recomputed, unit.change)
         apart = alone or unit.node.flops != 0
         stretch = None if apart else (path, unit.node.source)
         if stretch is not None and self._last.get(lane) == stretch:

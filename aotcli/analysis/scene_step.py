@@ -7,10 +7,10 @@ Ops on sizes, small constants that are not saved, and nested graphs are left out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from aotcli.analysis.scene import Side
+from aotcli.analysis.scene import Change, Side
 from aotcli.analysis.summary import backward_marks
 from aotcli.ir.joint import JointGraph, Node, NodeKind, Ref, Tag
 from aotcli.ir.partition import Partition, SavedKind, SavedValue
@@ -26,21 +26,26 @@ _SUM = "aten.add.Tensor"
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One op in one half. `module` is the path of the module that it is drawn in; `recomputed`: the forward runs it,
-    too."""
+    too. `change` and `was` say how it differs from another graph that is drawn with it."""
 
     node: Node
     side: Side
     recomputed: bool = False
     module: str = ""
+    change: Change = Change.SAME
+    was: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedFlow:
-    """A saved value, the unit that makes it (None for a placeholder), and the units that read it."""
+    """A saved value, the unit that makes it (None where that is not drawn), and the units that read it. `graph` is the
+    graph of a value that only another graph saves, with which this one is drawn."""
 
     value: SavedValue
     maker: int | None
     readers: tuple[int, ...]
+    change: Change = Change.SAME
+    graph: JointGraph | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class _Tracer:
 
     def __init__(self, graph: JointGraph, partition: Partition | None, *, views: bool) -> None:
         self._graph = graph
-        self._replaced = partition.replaced if partition is not None else {}
+        self._replaced: Mapping[str, str] = partition.replaced if partition is not None else {}
         self._views = views
         self._units: list[Unit] = []
         self._flows: list[tuple[int, int]] = []

@@ -48,10 +48,11 @@ def render_svg(drawing: Drawing, caption: Caption, *, with_legend: bool = True) 
     foot = legend_size(drawing.scene, width) if with_legend else 0.0
     full_width, full_height = width + 2 * MARGIN, head + drawing.height + foot + 2 * MARGIN
     shift = MARGIN + (width - drawing.width) / 2
+    size = f'width="{num(full_width)}" height="{num(full_height)}"'
+    view = f'viewBox="0 0 {num(full_width)} {num(full_height)}" role="img"'
     parts = [
         f"{MARK}\n",
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{num(full_width)}" height="{num(full_height)}"'
-        f' viewBox="0 0 {num(full_width)} {num(full_height)}" role="img">\n',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view}>\n',
         f"<title>{escape(caption.title)}</title><style>{style_sheet()}</style>\n",
         _markers(),
         f'<rect width="100%" height="100%" fill="{PAPER}"/>\n',
@@ -94,9 +95,8 @@ def _wrapped(caption: Caption, width: float) -> list[str]:
 
 def _header(title: str, lines: Sequence[str]) -> str:
     y = MARGIN + _TITLE_SIZE
-    parts = [
-        f'<text x="{num(MARGIN)}" y="{num(y)}" font-size="{num(_TITLE_SIZE)}" font-weight="bold">{escape(title)}</text>\n'
-    ]
+    large = f'font-size="{num(_TITLE_SIZE)}" font-weight="bold"'
+    parts = [f'<text x="{num(MARGIN)}" y="{num(y)}" {large}>{escape(title)}</text>\n']
     for line in lines:
         y += _LINE + 1
         parts.append(f'<text x="{num(MARGIN)}" y="{num(y)}" font-size="11">{escape(line)}</text>\n')
@@ -110,7 +110,8 @@ def _markers() -> str:
             continue
         parts.append(
             f'<marker id="{name}" viewBox="0 0 6 6" refX="5.4" refY="3" markerWidth="6" markerHeight="6"'
-            f' markerUnits="userSpaceOnUse" orient="auto"><path d="M0 .4L6 3L0 5.6Z" fill="{LINK_COLORS[kind]}"/></marker>'
+            ' markerUnits="userSpaceOnUse" orient="auto">'
+            f'<path d="M0 .4L6 3L0 5.6Z" fill="{LINK_COLORS[kind]}"/></marker>'
         )
     return "".join([*parts, "</defs>\n"])
 
@@ -163,9 +164,8 @@ def _link(drawing: Drawing, placed: PlacedLink) -> list[str]:
     color = CHANGE_COLORS.get(link.change)
     style = f' style="stroke:{color}"' if color and link.change in (Change.ADDED, Change.REMOVED) else ""
     # A saved value's way to its reader ends in an arrow, the way to the value itself does not.
-    into_value = (
-        link.kind is LinkKind.SAVED and drawing.scene.boxes[drawing.scene.box_index[link.target]].side is Side.SAVED
-    )
+    target = drawing.scene.boxes[drawing.scene.box_index[link.target]]
+    into_value = link.kind is LinkKind.SAVED and target.side is Side.SAVED
     plain_end = ' marker-end="none" style="marker-end:none"' if into_value else style
     width = f' stroke-width="{num(placed.width)}"' if placed.width != 1.0 else ""
     parts: list[str] = []

@@ -119,8 +119,8 @@ def style_sheet() -> str:
         ".d{font-size:10px;text-anchor:middle}",
         ".b{font-size:10px;font-weight:bold;text-anchor:middle}",
         f".s{{font-size:10px;fill:{FAINT}}}",
-        f".f{{fill:none;stroke:#aab2bd;stroke-width:1}}.ft{{font-size:10px;fill:{FAINT};stroke:{PAPER};"
-        "stroke-width:3;paint-order:stroke}",
+        ".f{fill:none;stroke:#aab2bd;stroke-width:1}",
+        f".ft{{font-size:10px;fill:{FAINT};stroke:{PAPER};stroke-width:3;paint-order:stroke}}",
         ".lk{fill:none}",
         ".m{stroke-width:1.8}",
     ]

@@ -81,7 +81,8 @@ def _place_column(
     place_nodes(column, gaps, above, below, centres, home)
     spans = _group_spans(column, layers, chains)
     for _ in range(_CLEARING_ROUNDS if spans else 0):
-        if not any([_clear(which, span, column, layers, widths, chains, centres) for which, span in spans]):
+        moved = [_clear(which, span, column, layers, widths, chains, centres) for which, span in spans]
+        if not any(moved):
             break
 
 

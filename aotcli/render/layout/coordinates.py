@@ -26,9 +26,11 @@ def place_nodes(
     centre: list[float],
     home: Sequence[float],
 ) -> None:
-    """Write the centre of each node of `rows` into `centre`. `gaps[r][i]` is how far the centre of the i-th node of row
-    r must be from the one before (0 for the first). `above` and `below` give each node's neighbours with weights, `home`
-    how strongly it is drawn to the middle, 0."""
+    """Write the centre of each node of `rows` into `centre`.
+
+    `gaps[r][i]` is how far the centre of the i-th node of row r must be from the one before (0 for the first). `above`
+    and `below` give each node's neighbours with weights, `home` how strongly it is drawn to the middle, 0.
+    """
     count = sum(len(row) for row in rows)
     spaces = [_running(each) for each in gaps]
     for row, space in zip(rows, spaces, strict=True):

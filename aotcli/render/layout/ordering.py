@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
+from itertools import pairwise
 
 from aotcli.render.layout.hairpin import Layers
 
@@ -34,7 +35,7 @@ class _Orderer:
         self._below: list[list[int]] = [[] for _ in range(count)]
         for route in layers.routes:
             for nodes in (route.nodes, route.far):
-                for upper, lower in zip(nodes, nodes[1:], strict=False):
+                for upper, lower in pairwise(nodes):
                     self._below[upper].append(lower)
                     self._above[lower].append(upper)
         self._rows: Rows = [[] for _ in range(layers.ranks)]
@@ -123,7 +124,8 @@ class _Orderer:
 
     def _transpose(self) -> None:
         for _ in range(_TRANSPOSE_ROUNDS):
-            if not any([self._exchange(row) for row in self._rows]):
+            improved = [self._exchange(row) for row in self._rows]
+            if not any(improved):
                 return
 
     def _exchange(self, row: list[int]) -> bool:
