@@ -251,6 +251,7 @@ def _side(side: _Side, places: Sequence[tuple[int, ...]]) -> RewriteSide:
         names=tuple(nodes[position].name for position in everything),
         flops=sum(nodes[position].flops or 0 for position in everything),
         source=next((nodes[position].source for position in first if nodes[position].source), None),
+        free=bool(everything) and all(is_free(nodes[position]) for position in everything),
     )
 
 

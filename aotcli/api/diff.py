@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -25,9 +26,11 @@ SUFFIXES = (".aot.json", ".aot.json.gz")
 
 @dataclass(frozen=True, repr=False)
 class DiffResult:
-    """A difference, and the ways to show it. Printing it shows what the command line shows."""
+    """A difference, and the ways to show it. Printing it shows what the command line shows. `words` are the two sides
+    as they were named, for commands to copy."""
 
     difference: Difference
+    words: tuple[str, str] = ("A", "B")
 
     @property
     def is_empty(self) -> bool:
@@ -42,7 +45,8 @@ class DiffResult:
         """The view for a terminal: the verdict first."""
         from aotcli.render.diff_text import render_diff_text
 
-        return render_diff_text(self.difference, page or Page(), rows or DiffRows(), quiet=quiet)
+        words = () if quiet else self.words
+        return render_diff_text(self.difference, page or Page(), rows or DiffRows(), words)
 
     def markdown(self, rows: DiffRows | None = None) -> str:
         """GitHub-flavoured Markdown, for a pull request."""
@@ -86,15 +90,22 @@ def diff(
     Raises RecordError for a file that is damaged or too new, InputError for what cannot be compared, and what `trace`
     and `partition` raise.
     """
-    from aotcli.api import capture_settings_of
+    from aotcli.api import settings_with
 
-    chosen = capture_settings_of(settings, trace_options)
-    return diff_sources(
-        _source(left, chosen, cache, "left"),
-        _source(right, chosen, cache, "right"),
-        strategy=strategy,
-        progress=progress,
-    )
+    chosen = settings_with(settings, trace_options)
+    sources = [_source(side, chosen, cache, shown) for side, shown in ((left, "A"), (right, "B"))]
+    if settings is None and not trace_options:
+        traces = [source.content for source in sources if isinstance(source.content, Trace)]
+        sources = [_like(source, traces[0]) if traces and source.content is None else source for source in sources]
+    return diff_sources(sources[0], sources[1], strategy=strategy, progress=progress)
+
+
+def _like(source: Source, record: Trace) -> Source:
+    """A model that is held against a record, to be captured as that was."""
+    if record.settings.anonymize:
+        return source
+    settings = dataclasses.replace(record.settings, with_source=False, with_torch=False)
+    return dataclasses.replace(source, settings=settings)
 
 
 def _source(side: Comparable, settings: CaptureSettings, cache: bool, shown: str) -> Source:
@@ -120,12 +131,13 @@ def diff_sources(
 ) -> DiffResult:
     """The difference of two sources; see `diff`."""
     mine, other = as_sides(left, right, strategy, progress)
+    words = left.words, right.words
     if progress is not None:
         progress("comparing")
     if isinstance(mine, Sketch) or isinstance(other, Sketch):
         pairs = pair_sketches(*(each if isinstance(each, Sketch) else each.trace for each in (mine, other)))
-        return DiffResult(diff_plans(_side(left, mine), _side(right, other), pairs))
-    return DiffResult(diff_plans(mine, other))
+        return DiffResult(diff_plans(_side(left, mine), _side(right, other), pairs), words)
+    return DiffResult(diff_plans(mine, other), words)
 
 
 def _side(source: Source, side: DiffSide | Sketch) -> DiffSide:
@@ -158,7 +170,8 @@ class FolderDiff:
         """A table of all records, then those that differ one by one."""
         from aotcli.render.diff_folders import render_folders_text
 
-        return render_folders_text(self._named(), page or Page(), rows or DiffRows(), self._missing(), quiet=quiet)
+        words = {} if quiet else {name: each.words for name, each in self.results.items()}
+        return render_folders_text(self._named(), page or Page(), rows or DiffRows(), self._missing(), words)
 
     def markdown(self, rows: DiffRows | None = None) -> str:
         from aotcli.render.diff_folders import render_folders_markdown

@@ -10,6 +10,7 @@ gpt.py@mincut:aggressive=true    a model, captured now
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -45,6 +46,12 @@ class Source:
     settings: CaptureSettings = field(default_factory=CaptureSettings)
     cache: bool = True
     result: Plan | None = None
+
+    @property
+    def words(self) -> str:
+        """This side as a word of a command line."""
+        path = STDIN if self.shown == "stdin" else self.shown
+        return shlex.quote(path if self.strategy is None else f"{path}@{self.strategy}")
 
 
 def split_reference(text: str) -> tuple[str, str | None]:

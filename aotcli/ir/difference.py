@@ -188,6 +188,10 @@ class FateChange:
         return -self.count, 0, self.region, *_places(self.at)
 
     @property
+    def fates(self) -> tuple[Fate, Fate]:
+        return self.left_fate, self.right_fate
+
+    @property
     def is_flip(self) -> bool:
         """From saved to recomputed, or back."""
         return {self.left_fate, self.right_fate} == {Fate.SAVED, Fate.RECOMPUTED}
@@ -213,7 +217,7 @@ class FateChange:
 class RewriteSide:
     """The ops of one side of a rewrite, in one of its places: labels with counts in graph order, those of the forward
     and those of the backward, views left out. `module` has ``*`` for layer numbers; `names` are all nodes in all
-    places, views included, and `flops` are theirs."""
+    places, views included, and `flops` are theirs. `free` says that they are views alone, which are then listed."""
 
     module: str
     forward: tuple[tuple[str, int], ...]
@@ -221,6 +225,7 @@ class RewriteSide:
     names: tuple[str, ...]
     flops: int
     source: str | None
+    free: bool = False
 
     @property
     def empty(self) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from aotcli.ir.difference import Difference
 from aotcli.render.diff_github import annotation, render_diff_github
 from aotcli.render.diff_markdown import render_diff_markdown
-from aotcli.render.diff_rows import DiffRows, bytes_pair, signed_bytes
+from aotcli.render.diff_rows import DiffRows
 from aotcli.render.diff_text import render_diff_text
+from aotcli.render.diff_words import bytes_pair, signed_bytes
 from aotcli.render.markdown import escape
 from aotcli.render.page import Column, Page, plain, table
 from aotcli.render.units import change_text, plural
@@ -18,9 +19,13 @@ Missing = Sequence[tuple[str, str]]
 
 
 def render_folders_text(
-    differences: Mapping[str, Difference], page: Page, rows: DiffRows, missing: Missing, *, quiet: bool = False
+    differences: Mapping[str, Difference],
+    page: Page,
+    rows: DiffRows,
+    missing: Missing,
+    words: Mapping[str, tuple[str, str]],
 ) -> str:
-    """One line for each record, then those that differ one by one."""
+    """One line for each record, then those that differ one by one. `words` name the sides for the next steps."""
     changed = {name: each for name, each in differences.items() if rows.differs(each)}
     lines = [page.style(_verdict(differences, changed, missing), "bold"), ""]
     columns = [
@@ -35,7 +40,7 @@ def render_folders_text(
     text = page.finish(lines)
     for name, each in changed.items():
         text += page.finish(["", page.style(plain(name), "bold")])
-        text += render_diff_text(each, page, rows, quiet=quiet)
+        text += render_diff_text(each, page, rows, words.get(name, ()))
     return text
 
 

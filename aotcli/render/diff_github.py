@@ -6,7 +6,8 @@ GitHub shows ten annotations of a step at most. The format is that of its workfl
 from __future__ import annotations
 
 from aotcli.ir.difference import Difference
-from aotcli.render.diff_rows import DiffRows, cause_text, rewrite_text, shown_changes, signed_bytes, verdict_text
+from aotcli.render.diff_rows import DiffRows, shown_changes
+from aotcli.render.diff_words import cause_text, rewrite_text, same_text, signed_bytes, verdict_text
 from aotcli.render.units import plural
 
 MOST_ANNOTATIONS = 10
@@ -16,7 +17,7 @@ def render_diff_github(difference: Difference, rows: DiffRows) -> str:
     """One line for each annotation."""
     title = f"{difference.left.name} → {difference.right.name}"
     if difference.is_empty:
-        return annotation("notice", title, "no difference: the same graph, the same saved tensors")
+        return annotation("notice", title, f"no difference: {same_text(difference)}")
     parts = [f"saved for backward: {verdict_text(difference)}"] if rows.saved else []
     parts += [cause for cause in (cause_text(difference),) if cause and rows.saved]
     if rows.graph:

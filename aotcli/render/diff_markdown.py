@@ -6,17 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from aotcli.ir.difference import Difference, SideInfo
-from aotcli.render.diff_rows import (
-    DiffRows,
+from aotcli.render.diff_rows import DiffRows, shown_changes, tie_note
+from aotcli.render.diff_words import (
     cause_text,
     confidence_text,
     environment_text,
-    fate_text,
+    fate_texts,
     outside_text,
     rewrite_text,
-    shown_changes,
+    same_text,
     signed_bytes,
-    tie_note,
     value_text,
     verdict_text,
 )
@@ -37,7 +36,7 @@ def render_diff_markdown(difference: Difference, rows: DiffRows) -> str:
         lines.append(f"- environment: {escape(environment_text(difference))}")
     lines.append("")
     if difference.is_empty:
-        return "\n".join([*lines, "**No difference**: the same graph, the same saved tensors"]) + "\n"
+        return "\n".join([*lines, f"**No difference**: {escape(same_text(difference))}"]) + "\n"
     if rows.saved:
         lines += _saved(difference, rows)
     if rows.graph and not difference.unknown:
@@ -72,8 +71,8 @@ def _saved(difference: Difference, rows: DiffRows) -> list[str]:
         lines += ["", f"and {len(changes) - kept} more rows, {rest} together"]
     note = tie_note(difference)
     lines += ["", *([f"- {note}"] if note else [])]
-    lines += _list("flip", difference.flips, fate_text, rows)
-    lines += _list("move", difference.moves, fate_text, rows)
+    lines += [f"- flips: {escape(text)}" for text in fate_texts(difference.flips)]
+    lines += [f"- moves: {escape(text)}" for text in fate_texts(difference.moves)]
     return [*lines, *(f"- {escape(text)}" for text in outside_text(difference))]
 
 

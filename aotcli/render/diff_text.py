@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
-from aotcli.ir.difference import Difference, SideInfo
-from aotcli.render.diff_rows import (
-    DiffRows,
-    ShownChange,
+from aotcli.ir.difference import Difference, Fate, SideInfo
+from aotcli.render.diff_rows import DiffRows, ShownChange, shown_changes, tie_note
+from aotcli.render.diff_words import (
     cause_text,
     confidence_text,
     environment_text,
     fate_text,
+    fate_texts,
+    is_free_rewrite,
     outside_text,
     rewrite_text,
-    shown_changes,
-    tie_note,
+    same_text,
     value_text,
     verdict_text,
 )
@@ -24,58 +23,48 @@ from aotcli.render.header import SEPARATOR, flow
 from aotcli.render.page import Column, Page, plain, table
 from aotcli.render.partition_text import labelled
 from aotcli.render.saved_table import WIDE
-from aotcli.render.units import bytes_text, column_bytes, column_unit, count_text, dtype_text, plural
+from aotcli.render.units import column_bytes, column_unit, count_text, dtype_text, plural
 
-Row = TypeVar("Row")
 _LIST_LIMIT = 6
 
 
-def render_diff_text(difference: Difference, page: Page, rows: DiffRows, *, quiet: bool = False) -> str:
-    """The whole view. `quiet` leaves the next steps out."""
-    lines = side_lines(page, difference)
-    lines += [""]
+def render_diff_text(difference: Difference, page: Page, rows: DiffRows, words: Sequence[str] = ()) -> str:
+    """The whole view. `words` name the two sides on a command line, for the next steps; without them there are none."""
+    lines = [*side_lines(page, difference), ""]
     if difference.is_empty:
-        lines += [page.style("No difference", "bold", "green") + f": {_same_text(difference)}"]
-        return page.finish(lines)
+        verdict = page.style("No difference", "bold", "green")
+        return page.finish([*lines, f"{verdict}: {same_text(difference)}"])
     if rows.saved:
         lines += saved_lines(page, difference, rows)
-    if rows.graph:
-        lines += ["", *graph_lines(page, difference, rows)]
+    if rows.graph and not difference.unknown:
+        lines += ["", *graph_lines(page, difference, rows)] if rows.saved else graph_lines(page, difference, rows)
     for note in difference.unknown:
         lines += labelled(page, "Note", plain(note))
-    if not quiet and rows.only is None:
-        lines += _next_steps(page, difference, rows)
+    if words:
+        lines += _next_steps(difference, rows, words)
     return page.finish(lines)
 
 
-def _same_text(difference: Difference) -> str:
-    totals = difference.left.totals
-    what = (
-        f"the same graph, {bytes_text(totals.saved_bytes)} saved in the same {plural(totals.saved_tensors, 'tensor')}"
-    )
-    if difference.unknown:
-        what = f"{bytes_text(totals.saved_bytes)} saved in the same {plural(totals.saved_tensors, 'tensor')}"
-    return what
-
-
 def side_lines(page: Page, difference: Difference) -> list[str]:
-    """The two sides, then what was traced differently."""
-    sides = difference.left, difference.right
-    width = max(len(plain(side.name)) for side in sides)
-    indent = min(width + 3, max(24, page.width // 2))
+    """The two sides, A and B, what they have in common, and what was traced differently."""
+    parts = [_side_parts(side) for side in (difference.left, difference.right)]
+    common = [mine for mine, other in zip(*parts, strict=True) if mine == other]
+    names = [page.fit(page.text(side.name), page.width // 2) for side in (difference.left, difference.right)]
+    width = max(map(len, names))
     lines: list[str] = []
-    for sign, side in zip("−+", sides, strict=True):
-        name = page.fit(page.text(plain(side.name)), indent - 3)
-        head = f"{sign} {page.style(name, 'bold')} " + " " * (indent - 3 - len(name))
-        lines += flow(page, [plain(part) for part in _side_parts(side)], indent, head)
+    for letter, name, own in zip("AB", names, parts, strict=True):
+        head = f"{letter}  {page.style(name, 'bold')}" + " " * (width - len(name) + 2)
+        lines += flow(page, [part for part in own if part not in common] or ["the same"], width + 5, head)
+    if common:
+        lines += flow(page, common, width + 5, "   both".ljust(width + 5))
     if difference.environment:
         lines += labelled(page, "Environment", plain(environment_text(difference)))
     return lines
 
 
 def _side_parts(side: SideInfo) -> list[str]:
-    parts = [side.model, side.strategy, f"level {side.level}", side.device, f"torch {side.torch.partition('+')[0]}"]
-    return [*parts, f"{count_text(side.totals.nodes)} nodes"]
+    parts = [side.model, side.strategy, f"{count_text(side.totals.nodes)} nodes", f"level {side.level}", side.device]
+    return [plain(part) for part in (*parts, f"torch {side.torch.partition('+')[0]}")]
 
 
 # What is saved.
@@ -95,13 +84,20 @@ def saved_lines(page: Page, difference: Difference, rows: DiffRows) -> list[str]
         lines += ["", *_table(page, changes, rows)]
         note = tie_note(difference)
         lines += page.wrap(note, 2) if note else []
-    flips = _list(page, "Flips", difference.flips, fate_text, rows, noun="ops")
-    moves = _list(page, "Moves", difference.moves, fate_text, rows, noun="ops")
-    others = [row for row in difference.fates if not row.is_flip and not row.is_move]
-    other_lines = _list(page, "Elsewhere", others, fate_text, rows, noun="ops")
-    outside = labelled(page, "Besides", SEPARATOR.join(texts)) if (texts := outside_text(difference)) else []
-    below = [*flips, *moves, *other_lines, *outside]
+    below = _fate_lines(page, difference, rows)
+    outside = outside_text(difference)
+    below += labelled(page, "Besides", SEPARATOR.join(outside)) if outside else []
     return [*lines, "", *below] if below else lines
+
+
+def _fate_lines(page: Page, difference: Difference, rows: DiffRows) -> list[str]:
+    """Flips and moves, and ops that run again or no longer do; one line for each kind of op with --all."""
+    others = [row for row in difference.fates if not row.is_flip and not row.is_move and Fate.SAVED not in row.fates]
+    lines: list[str] = []
+    for label, found in (("Flips", difference.flips), ("Moves", difference.moves), ("Reruns", others)):
+        texts = [fate_text(row) for row in found] if rows.every else fate_texts(found)
+        lines += _list(page, label, texts, rows, noun="changes")
+    return lines
 
 
 def _table(page: Page, changes: Sequence[ShownChange], rows: DiffRows) -> list[str]:
@@ -109,44 +105,31 @@ def _table(page: Page, changes: Sequence[ShownChange], rows: DiffRows) -> list[s
     shown, rest = changes[:kept], changes[kept:]
     unit, unit_bytes = column_unit(max((abs(each.delta_bytes) for each in shown), default=0))
     wide = page.width >= WIDE
+    dtypes = {dtype_text(each.dtype) for each in shown}
+    one = dtypes.pop() if len(dtypes) == 1 else ""
     columns = [
         Column(unit.rjust(8), right=True),
         Column("n", right=True),
-        Column("module", minimum=9, style="cyan"),
-        Column("what", minimum=10),
-        Column("shape", minimum=12),
-        Column("dtype"),
-        Column("how", minimum=9),
-        Column("line", minimum=9 if not wide else 16, style="dim", keep_end=True),
+        Column("module", minimum=8, style="cyan"),
+        Column("what", minimum=9),
+        Column(f"shape {one}".strip(), minimum=11),
+        Column("how", minimum=13),
+        Column("line", minimum=16 if wide else 9, style="dim", keep_end=True),
     ]
-    body = [
-        [
-            signed_column(each.delta_bytes, unit_bytes),
-            count_text(each.count),
-            each.module,
-            each.what,
-            each.shape,
-            dtype_text(each.dtype),
-            each.how,
-            each.source,
-        ]
-        for each in shown
-    ]
+    body = [_cells(each, unit_bytes, one, wide) for each in shown]
     if rest:
-        delta = sum(each.delta_bytes for each in rest)
-        count = sum(each.count for each in rest)
-        more = [
-            signed_column(delta, unit_bytes),
-            count_text(count),
-            "",
-            f"{len(rest)} more",
-            "",
-            "",
-            "--all to list",
-            "",
-        ]
-        body.append(more)
+        delta, count = sum(each.delta_bytes for each in rest), sum(each.count for each in rest)
+        head = [signed_column(delta, unit_bytes), count_text(count), "", f"{len(rest)} more"]
+        body.append([*head, "", "--all to list", ""])
     return table(page, columns, body)
+
+
+def _cells(change: ShownChange, unit_bytes: int, dtype: str, wide: bool) -> list[str]:
+    own = dtype_text(change.dtype)
+    shape = change.shape if own == dtype else f"{change.shape} {own}".strip()
+    line = change.source if wide else change.source.partition(" ")[0].rpartition("/")[2]
+    cells = [signed_column(change.delta_bytes, unit_bytes), count_text(change.count), change.module, change.what]
+    return [*cells, shape, change.how, line]
 
 
 def signed_column(nbytes: int, unit_bytes: int) -> str:
@@ -156,16 +139,14 @@ def signed_column(nbytes: int, unit_bytes: int) -> str:
     return f"{'+' if nbytes > 0 else '−'}{column_bytes(abs(nbytes), unit_bytes)}"
 
 
-def _list(
-    page: Page, label: str, found: Sequence[Row], text: Callable[[Row], str], rows: DiffRows, *, noun: str
-) -> list[str]:
-    """Rows one below the other under a label, cut with how many more there are."""
-    kept = rows.count(len(found), _LIST_LIMIT)
+def _list(page: Page, label: str, texts: Sequence[str], rows: DiffRows, *, noun: str) -> list[str]:
+    """Texts one below the other under a label, cut with how many more there are."""
+    kept = rows.count(len(texts), _LIST_LIMIT)
     lines: list[str] = []
-    for number, row in enumerate(found[:kept]):
-        lines += labelled(page, label if not number else "", plain(text(row)))
-    if len(found) > kept:
-        lines += labelled(page, label if not kept else "", f"and {len(found) - kept} more kinds of {noun} (--all)")
+    for number, text in enumerate(texts[:kept]):
+        lines += labelled(page, "" if number else label, plain(text))
+    if len(texts) > kept:
+        lines += labelled(page, "" if kept else label, f"and {len(texts) - kept} more {noun} (--all)")
     return lines
 
 
@@ -174,16 +155,24 @@ def _list(
 
 def graph_lines(page: Page, difference: Difference, rows: DiffRows) -> list[str]:
     """Changed, added and removed ops; then how surely nodes were paired."""
-    if difference.unknown:
-        return []
     lines = _regions(page, difference)
     if difference.same_graph and not difference.values:
-        return [*lines, *labelled(page, "Graph", "the same on both sides, by fingerprint")]
-    lines += _list(page, "Values", difference.values, value_text, rows, noun="changes")
-    lines += _list(page, "Graph", difference.rewrites, rewrite_text, rows, noun="changes")
+        return [*lines, *labelled(page, "Graph", f"the same: {confidence_text(difference)}")]
+    costly = [row for row in difference.rewrites if not is_free_rewrite(row)]
+    free = [] if len(costly) == len(difference.rewrites) else [_views_text(difference)]
+    shown = difference.rewrites if rows.every else costly
+    texts = [rewrite_text(row) for row in shown]
+    lines += _list(page, "Values", [value_text(row) for row in difference.values], rows, noun="changes")
+    lines += _list(page, "Graph", texts if rows.every else [*texts, *free], rows, noun="changes")
     if not difference.values and not difference.rewrites:
         lines += labelled(page, "Graph", "the same ops; what differs is aliasing, or the order of effects")
     return [*lines, *labelled(page, "Matched", confidence_text(difference))]
+
+
+def _views_text(difference: Difference) -> str:
+    """Views that changed and nothing with them: they cost nothing, so their number will do."""
+    nodes = sum(row.nodes for row in difference.rewrites if is_free_rewrite(row))
+    return f"{plural(nodes, 'view')} added, removed or replaced, which costs nothing"
 
 
 def _regions(page: Page, difference: Difference) -> list[str]:
@@ -197,8 +186,9 @@ def _regions(page: Page, difference: Difference) -> list[str]:
     return lines
 
 
-def _next_steps(page: Page, difference: Difference, rows: DiffRows) -> list[str]:
-    del page
+def _next_steps(difference: Difference, rows: DiffRows, words: Sequence[str]) -> list[str]:
     hidden = len(shown_changes(difference)) > rows.count(len(shown_changes(difference)))
-    more = "aotcli diff A B --all" if hidden else ""
-    return ["", f"More: {more}"] if more else []
+    hidden = hidden or bool(difference.fates) or len(difference.rewrites) > _LIST_LIMIT
+    if rows.every or not hidden:
+        return []
+    return ["", f"Every row: aotcli diff {' '.join(words)} --all"]
