@@ -69,7 +69,7 @@ def _saved(planned: Planned, group: Group, flipped: Flipped) -> Explanation:
         category=saved[0].category,
         saved_as=tuple(names),
         reason=saved[0].reason,
-        facts=() if found is None else rule_facts(found, names[0]),
+        facts=() if found is None else rule_facts(found, names[0], region.graph.nodes[first.maker].name),
         weight=None if found is None else weight_of(found, names[0]),
         without_rule="" if found is None else _without_rule(region, found, group),
         readers=readers_of(region, names),
@@ -102,7 +102,7 @@ def _without_rule(region: PlannedRegion, found: Evidence, group: Group) -> str:
     decision = decide(region.graph, found.problem.heuristic, cse=found.cse, ignored=pairs, wishes=found.wishes)
     reasons = dict(decision.saved)
     first = [reasons[name] for name in region.names(group.made[0]) if name in reasons]
-    return f"saved all the same: {first[0].text}" if first else "recomputed"
+    return f"saved all the same ({first[0].rule})" if first else "recomputed"
 
 
 def _other(planned: Planned, group: Group) -> Explanation:
@@ -119,7 +119,7 @@ def _other(planned: Planned, group: Group) -> Explanation:
         category=value.category if value is not None else Category.NONE,
         saved_as=(value.name,) if value is not None else (),
         reason=value.reason if value is not None else None,
-        readers=readers_of(region, [value.name]) if value is not None else (),
+        readers=readers_of(region, [names[0] if value is None else value.name]),
         leads_to=_needs(region, names[0]) if group.fate is Fate.BACKWARD else _leads(region, group, names),
         notes=tuple(notes),
     )

@@ -102,17 +102,17 @@ def _literal(name: str) -> str:
 
 def _nothing(graphs: Sequence[JointGraph], pattern: str, text: str) -> InputError:
     known = _known(graphs)
-    near = get_close_matches(text, known, n=3, cutoff=0.5)
+    near = get_close_matches(text, known, n=3, cutoff=0.6)
     if is_line(text):
         lines = {node.source for g in graphs for node in g.nodes if node.source and _same_file(text, node.source)}
         near = sorted(lines)[:_MOST_LISTED]
     modules = list(dict.fromkeys(layer_pattern(n.module) for g in graphs for n in g.nodes if n.module))
     listed = ", ".join(modules[:_MOST_LISTED]) + (", ..." if len(modules) > _MOST_LISTED else "")
-    return InputError(
-        f"{pattern!r} matches nothing",
-        why="it is no name, module, op or line of this graph" + (f"; modules are {listed}" if listed else ""),
-        fix=f"near are {', '.join(near)}" if near else "`aotcli partition` lists what is saved; --flat with names",
-    )
+    why = "it is no name, module, op or line of this graph" + (f"; modules are {listed}" if listed else "")
+    if any(graph.level == "inductor" for graph in graphs):
+        why += "; at level inductor ops stand in pieces (a gelu as mul, erf and add), --level aten has them whole"
+    fix = f"near are {', '.join(near)}" if near else "`aotcli partition` lists what is saved, with --flat by name"
+    return InputError(f"{pattern!r} matches nothing", why=why, fix=fix)
 
 
 def _same_file(pattern: str, source: str) -> bool:

@@ -11,6 +11,7 @@ from aotcli.analysis.explain_find import Found, find
 from aotcli.analysis.explain_groups import Group
 from aotcli.analysis.explain_region import PlannedRegion
 from aotcli.analysis.layers import MODEL_ITSELF, layer_pattern
+from aotcli.analysis.op_names import node_label
 from aotcli.analysis.patterns import op_names
 from aotcli.analysis.wishes import matches_rule
 from aotcli.errors import InputError, PlanImpossibleError
@@ -125,8 +126,10 @@ def _patterns(region: PlannedRegion, group: Group) -> Iterator[tuple[str, ...]]:
     simple = {(each,) for each in (op, *folded) if len(folded) == 1} | {(op,)}
     simple |= {(line.rpartition("/")[2],) for line in lines if line is not None and len(lines) == 1}
     yield from sorted(simple, key=_length)
+    label = node_label(graph, makers[0])
     if len(folded) == 1:
         yield (f"{folded[0]}.{op}",)
+        yield (f"{folded[0]}.{label}",)
     if len(known) > 1 and len(known) == len(paths):
         yield tuple(known)
         yield tuple(f"{path}.{op}" for path in known)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.explain_find import Found, matches_node
-from aotcli.analysis.explain_region import PlannedRegion
+from aotcli.analysis.explain_region import PlannedRegion, is_free
 from aotcli.analysis.layers import layer_pattern
 from aotcli.analysis.op_names import node_label
 from aotcli.analysis.wishes import Made, matches_rule
@@ -90,6 +90,7 @@ def _matching(number: int, region: PlannedRegion, found: Found) -> list[Group]:
         node
         for position, node in enumerate(graph.nodes)
         if position not in inside
+        and not is_free(node)
         and node.kind not in (NodeKind.OUTPUT, NodeKind.ATTR)
         and any(matches_node(graph, rule, node) for rule in rules)
     ]

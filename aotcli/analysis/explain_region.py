@@ -9,6 +9,8 @@ from functools import cached_property
 from aotcli.analysis.assemble import decision_of
 from aotcli.analysis.cut import cut
 from aotcli.analysis.op_names import node_label
+from aotcli.analysis.patterns import GETITEM
+from aotcli.analysis.roles import FORWARD_INPUT_KINDS
 from aotcli.analysis.wishes import Made, made_values
 from aotcli.ir.difference import Fate
 from aotcli.ir.explanation import Place
@@ -112,9 +114,9 @@ class PlannedRegion:
             return Fate.SAVED if self.saved[name].category is Category.ACTIVATION else Fate.KEPT
         if name in self.recomputed:
             return Fate.RECOMPUTED
-        if name in self.forward:
+        if name in self.forward or self.graph[name].kind in FORWARD_INPUT_KINDS:
             return Fate.FORWARD
-        return Fate.BACKWARD if name in self.backward else Fate.UNUSED
+        return Fate.BACKWARD if name in self.backward or self.graph[name].is_placeholder else Fate.UNUSED
 
     def place(self, name: str) -> Place:
         """A node as a reader knows it."""
@@ -122,12 +124,14 @@ class PlannedRegion:
 
 
 def place_of(graph: JointGraph, node: Node) -> Place:
-    return Place(node.name, node_label(graph, node), node.target, node.module, node.source)
+    """Where a node comes from; a part of a tuple goes by the op that made the tuple."""
+    target = graph[node.refs[0]].target if node.target == GETITEM and node.refs else node.target
+    return Place(node.name, node_label(graph, node), target, node.module, node.source)
 
 
 def is_free(node: Node) -> bool:
     """Whether a node computes nothing: a view, or a part of a tuple."""
-    return node.target == "operator.getitem" or not node.tags.isdisjoint(_FREE_TAGS)
+    return node.target == GETITEM or not node.tags.isdisjoint(_FREE_TAGS)
 
 
 def readable(graph: JointGraph, names: Sequence[str]) -> tuple[Place, ...]:

@@ -47,16 +47,16 @@ def evidence(graph: JointGraph, heuristic: Heuristic, *, cse: bool, wishes: Wish
     return Evidence(problem, find_bans(problem), find_weights(problem), replaced, cse, wishes)
 
 
-def rule_facts(found: Evidence, name: str) -> tuple[Fact, ...]:
-    """What the rule that decided over a saved value looked at. Empty for a value that no rule bans: there the weights
-    decide."""
+def rule_facts(found: Evidence, name: str, maker: str) -> tuple[Fact, ...]:
+    """What the rule that decided over a saved value looked at; `maker` made the memory that the value lies in. Empty
+    for a value that no rule bans: there the weights decide."""
     position = found.position(name)
     decided = None if position is None else decided_by(found.problem, found.bans, position)
     if decided is None:
         return ()
     origin, rule = decided
     facts = _FACTS[rule](found.problem, origin) if rule in _FACTS else []
-    if origin != position:
+    if origin != found.position(maker):
         facts = [*facts, _fact(f"the rule holds for {_op(found.problem, origin)}, which it was taken from")]
     return tuple(facts)
 

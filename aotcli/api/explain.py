@@ -64,7 +64,7 @@ class ExplanationResult:
         """The same as GitHub-flavoured Markdown."""
         from aotcli.render.explain_markdown import render_explain_markdown
 
-        return render_explain_markdown(self.trace, self.plan, self.explanations, self.change)
+        return render_explain_markdown(self.trace, self.plan, self.explanations, self.change, self.target)
 
     def json(self) -> str:
         """The same as JSON of schema "aotcli.explanation"."""

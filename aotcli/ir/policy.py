@@ -25,7 +25,6 @@ from typing import cast
 from aotcli.errors import ConfigError, InputError
 from aotcli.ir.sizes import parse_size, size_text
 
-HEADER = "# written by aotcli"
 _TEXT_KEYS = ("module", "op", "line", "name")
 _SIZE_KEYS = ("min_bytes", "max_bytes")
 _KEYS = ("module", "submodules", "op", "line", "name", "min_bytes", "max_bytes", "action")
@@ -115,7 +114,7 @@ def parse_policy(document: Mapping[str, object], name: str) -> tuple[PolicyRule,
 
 def policy_text(rules: Iterable[PolicyRule], comments: Iterable[str] = ()) -> str:
     """A policy file of `rules`, headed by `comments`; reading it gives the same rules, but for their labels."""
-    lines = [HEADER, *(f"# {comment}".rstrip() for comment in comments)]
+    lines = [f"# {comment}".rstrip() for comment in comments]
     for rule in rules:
         lines += ["", "[[rule]]"]
         for key, text in rule.texts:

@@ -1,0 +1,139 @@
+"""Explanations for a terminal: what a wish changes first, then value by value, then the next commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aotcli.analysis.summary import Plan
+from aotcli.ir.explanation import Change, Explanation
+from aotcli.ir.trace import Trace
+from aotcli.render.explain_words import FATE_WORDS, details, headline
+from aotcli.render.header import header_lines
+from aotcli.render.page import Column, Page, plain, table
+from aotcli.render.units import (
+    bytes_text,
+    change_text,
+    column_bytes,
+    column_unit,
+    count_text,
+    dtype_text,
+    magnitude_text,
+    shape_text,
+)
+
+_LABEL_WIDTH = 11
+_MOST_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """How explanations are shown: what was asked about, how much is hidden, the change under wishes, the words that
+    name the model on a command line; `quiet` leaves notes and next commands out."""
+
+    pattern: str | None = None
+    hidden: int = 0
+    change: Change | None = None
+    target: str = "MODEL"
+    quiet: bool = False
+    cached: bool = False
+
+
+def render_explain_text(
+    trace: Trace, plan: Plan, explanations: Sequence[Explanation], page: Page, view: ExplainView
+) -> str:
+    """The header, the change under wishes, and the explanations."""
+    lines = [*header_lines(page, trace, cached=view.cached)]
+    if view.change is not None:
+        lines += ["", *change_lines(page, view.change)]
+        if not view.quiet:
+            lines += [line for note in view.change.notes for line in _labelled(page, "Note", note)]
+    several = len(trace.regions) > 1
+    for explanation in explanations:
+        lines += ["", page.style(plain(headline(explanation, plan.saved_bytes, several)), "bold")]
+        last = ""
+        for label, text in details(explanation, view.target):
+            lines += _labelled(page, "" if label == last else label, text)
+            last = label
+    if not explanations and view.change is None:
+        lines += ["", _nothing(trace)]
+    if not view.quiet:
+        lines += _next_steps(page, plan, explanations, view)
+    return page.finish(lines)
+
+
+def _labelled(page: Page, label: str, text: str) -> list[str]:
+    lines = page.wrap(plain(text), _LABEL_WIDTH, f"  {label}")
+    head = page.style(f"  {label}", "dim") if label else ""
+    return [head + lines[0][len(label) + 2 :] if label else lines[0], *lines[1:]]
+
+
+def _nothing(trace: Trace) -> str:
+    if not any(graph.nodes for graph in trace.regions):
+        return "There is nothing to explain: the graph is empty."
+    if not any(graph.has_backward for graph in trace.regions):
+        return "Nothing is saved: no input or parameter needs a gradient."
+    return "No activation is saved."
+
+
+def change_lines(page: Page, change: Change) -> list[str]:
+    """The totals before and after, and what is treated otherwise."""
+    rows = [
+        _total("saved", bytes_text, change.before.saved_bytes, change.after.saved_bytes),
+        _total("peak (lower bound)", bytes_text, change.before.peak_bytes, change.after.peak_bytes),
+        _total("ops to rerun", count_text, change.before.recomputed_ops, change.after.recomputed_ops),
+        _total("their FLOPs", _flops, change.before.recompute_flops, change.after.recompute_flops),
+    ]
+    columns = [Column(""), Column("plan", right=True), Column("with the wish", right=True), Column("", right=True)]
+    return [*table(page, columns, rows, gap=3), "", *_change_table(page, change)]
+
+
+def _total(label: str, words: Callable[[int], str], before: int, after: int) -> tuple[str, str, str, str]:
+    return label, words(before), words(after), change_text(after, before)
+
+
+def _flops(flops: int) -> str:
+    return magnitude_text(flops, "FLOP")
+
+
+def _change_table(page: Page, change: Change) -> list[str]:
+    if not change.rows:
+        return ["No value is treated otherwise."]
+    unit, unit_bytes = column_unit(max(row.nbytes for row in change.rows))
+    columns = [
+        Column(unit.rjust(7), right=True),
+        Column("n", right=True),
+        Column("module", minimum=9, style="cyan"),
+        Column("what", minimum=9),
+        Column("shape", minimum=10),
+        Column("was"),
+        Column("is"),
+    ]
+    body = [
+        (
+            column_bytes(row.nbytes, unit_bytes),
+            count_text(row.count),
+            row.module,
+            row.what,
+            f"{shape_text(row.shape)} {dtype_text(row.dtype)}",
+            FATE_WORDS[row.before],
+            FATE_WORDS[row.after],
+        )
+        for row in change.rows[:_MOST_ROWS]
+    ]
+    lines = table(page, columns, body)
+    if len(change.rows) > _MOST_ROWS:
+        lines.append(f"and {len(change.rows) - _MOST_ROWS} more kinds")
+    return lines
+
+
+def _next_steps(page: Page, plan: Plan, explanations: Sequence[Explanation], view: ExplainView) -> list[str]:
+    lines: list[str] = []
+    words = ["aotcli explain", view.target, *([view.pattern] if view.pattern is not None else [])]
+    if view.hidden:
+        kinds = "1 more kind of value" if view.hidden == 1 else f"{view.hidden} more kinds of values"
+        lines.append(f"{kinds}: --top {len(explanations) + view.hidden}")
+    if any(each.flip is not None and each.flip.change is not None for each in explanations) or view.change is not None:
+        how = "--write-policy FILE.toml (for --strategy policy) or FILE.py (selective checkpointing)"
+        lines += page.wrap(f"To keep it: {' '.join(word for word in words if word)} {how}", 2)
+    return ["", *lines] if lines else []
