@@ -12,10 +12,11 @@ from aotcli.api.choice import choose_strategies
 from aotcli.errors import InputError, PlanImpossibleError
 from aotcli.ir.finding import Finding, LintReport, PolicyPlan, RuleInfo
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.partition import Partition
+from aotcli.ir.partition import Category, Partition
 from aotcli.ir.policy import PolicyRule, policy_text
 from aotcli.ir.trace import CaptureSettings, Trace
 from aotcli.render.page import Page
+from aotcli.render.units import bytes_text
 
 if TYPE_CHECKING:
     from aotcli.render.github import Locate
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MIN_BYTES = 1 << 20
 IMPOSSIBLE = "AOT001"
+GRAPH_BREAK = "AOT007"
 
 __all__ = ["DEFAULT_MIN_BYTES", "LintResult", "lint", "rule_infos"]
 
@@ -185,8 +187,17 @@ def _report(
         small=len(found) - len(shown),
         small_bytes=sum(finding.nbytes for finding in found) - sum(finding.nbytes for finding in shown),
         policy=policy,
-        notes=notes,
+        notes=(*notes, *_crossing_note(subject, shown)),
     )
+
+
+def _crossing_note(subject: Subject, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What graph breaks cost, as far as a trace tells: which of them a tensor crosses is not known."""
+    kept = [region.partition.saved for region in subject.regions[1:] if region.partition is not None]
+    nbytes = sum(value.nbytes for saved in kept for value in saved if value.category is Category.INPUT)
+    if not nbytes or not any(finding.rule == GRAPH_BREAK for finding in findings):
+        return ()
+    return (f"{bytes_text(nbytes)} that later regions are handed are kept for the backward, and cannot be recomputed",)
 
 
 def _with_policy(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aotcli.ir.finding import Finding, LintReport, Remedy, RuleInfo
@@ -55,16 +55,13 @@ def render_lint_text(trace: Trace, report: LintReport, page: Page, view: LintVie
 
 def verdict_text(report: LintReport) -> str:
     """``5 findings, 20.3 MiB at stake of 69.9 MiB that mincut saves``."""
+    count = plural(len(report.findings), "finding") if report.findings else "No findings"
     if report.saved_bytes is None:
-        saves = f"{report.strategy} has no plan"
-    else:
-        saves = f"{bytes_text(report.saved_bytes)} that {report.strategy} saves"
-    if not report.findings:
-        return f"No findings in {saves}" if report.saved_bytes is not None else f"No findings; {saves}"
-    count = plural(len(report.findings), "finding")
+        return f"{count}; {report.strategy} has no plan"
     if not report.nbytes:
-        return f"{count}; {saves}" if report.saved_bytes is None else f"{count}, no bytes at stake of {saves}"
-    return f"{count}, {bytes_text(report.nbytes)} at stake of {saves}"
+        return f"{count}; {report.strategy} saves {bytes_text(report.saved_bytes)}"
+    saved = f"{bytes_text(report.saved_bytes)} that {report.strategy} saves"
+    return f"{count}, {bytes_text(report.nbytes)} at stake of {saved}"
 
 
 def render_rules_text(rules: Sequence[RuleInfo], page: Page) -> str:
@@ -100,16 +97,23 @@ def _rule(page: Page, rule: RuleInfo, findings: Sequence[Finding], view: LintVie
     # One row more is shorter than a line that says "1 more".
     kept = len(findings) if view.every or len(findings) <= MOST_FINDINGS + 1 else MOST_FINDINGS
     shown = findings[:kept]
-    lines += _table(page, shown) if shown[0].shape is not None else _list(page, shown)
+    by_remedy = [[each for each in shown if each.remedy == remedy] for remedy in _remedies(shown)]
+    blocks = _tables(page, by_remedy) if shown[0].shape is not None else [_list(page, group) for group in by_remedy]
+    for group, block in zip(by_remedy, blocks, strict=True):
+        lines += [*block, *_remedy(page, group[0].remedy)]
     if kept < len(findings):
         rest = sum(finding.nbytes for finding in findings[kept:])
-        lines.append(f"{' ' * _DETAIL_INDENT}and {len(findings) - kept} more, {bytes_text(rest)}: --all lists them")
-    for remedy in dict.fromkeys(finding.remedy for finding in shown):
-        lines += _remedy(page, remedy)
+        lines.append(f"  and {len(findings) - kept} more, {bytes_text(rest)}: --all lists them")
     return lines
 
 
-def _table(page: Page, findings: Sequence[Finding]) -> list[str]:
+def _remedies(findings: Sequence[Finding]) -> list[Remedy]:
+    return list(dict.fromkeys(finding.remedy for finding in findings))
+
+
+def _tables(page: Page, groups: Sequence[Sequence[Finding]]) -> list[list[str]]:
+    """One table, in as many blocks as there are groups."""
+    findings = [finding for group in groups for finding in group]
     unit, unit_bytes = column_unit(max(finding.nbytes for finding in findings))
     columns = [
         Column(unit.rjust(7), right=True),
@@ -131,11 +135,17 @@ def _table(page: Page, findings: Sequence[Finding]) -> list[str]:
         for finding in findings
     ]
     head, *body = table(page, columns, rows)
-    lines = [head]
+    lines = iter(body)
+    blocks = [_with_details(page, group, lines) for group in groups]
+    return [[head, *blocks[0]], *blocks[1:]]
+
+
+def _with_details(page: Page, findings: Sequence[Finding], rows: Iterator[str]) -> list[str]:
+    """Rows, with what was found below the last of those that say the same."""
+    lines: list[str] = []
     for position, finding in enumerate(findings):
-        lines.append(body[position])
-        following = findings[position + 1].detail if position + 1 < len(findings) else None
-        if finding.detail != following:
+        lines.append(next(rows))
+        if finding.detail not in [each.detail for each in findings[position + 1 : position + 2]]:
             lines += page.wrap(plain(finding.detail), _DETAIL_INDENT)
     return lines
 

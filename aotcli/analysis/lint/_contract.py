@@ -27,8 +27,8 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One finding before equal ones are folded. `values` are all on one storage, or empty; `nbytes` are at stake. `rules`
-    are a policy's that computes the values again."""
+    """One finding before equal ones are folded. `values` are all on one storage, or empty; `nbytes` are at stake;
+    `rules` are a policy's that computes the values again."""
 
     region: str
     values: tuple[str, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from aotcli.analysis.layers import SavedTensor
+from aotcli.analysis.layers import SavedTensor, layer_pattern
 from aotcli.analysis.lint._chain import find_chain
 from aotcli.analysis.lint._contract import Hit, Rule, Subject, tensor_hit
 from aotcli.analysis.lint._region import PlannedRegion
@@ -86,7 +86,9 @@ def _read_by(node: Node) -> Iterator[str]:
 
 def _hit(region: PlannedRegion, tensor: SavedTensor) -> Hit:
     reader = _reader(region, tensor)
-    label = op_label(reader.target) if reader is not None else "the backward"
+    label = "the backward"
+    if reader is not None:
+        label = op_label(reader.target) + (f" of {layer_pattern(reader.module)}" if reader.module else "")
     detail = f"{label} reads its sizes and none of its elements"
     return tensor_hit(region, tensor, tensor.nbytes, detail, _remedy(reader), find_chain(region, tensor))
 
@@ -105,15 +107,18 @@ def _reader(region: PlannedRegion, tensor: SavedTensor) -> Node | None:
 
 
 def _remedy(reader: Node | None) -> Remedy:
+    keep = "ctx.shape = x.shape  # forward"
     if reader is not None and reader.packet == _CONVOLUTION_BACKWARD:
         return Remedy(
-            "the layer's weight has no gradient: an autograd.Function whose backward asks for the size alone",
-            (
-                "def forward(ctx, x, weight): ctx.shape = x.shape; ctx.save_for_backward(weight); ...",
-                "def backward(ctx, grad): return torch.nn.grad.conv2d_input(ctx.shape, *ctx.saved_tensors, grad), None",
-            ),
+            "the layer's weight is frozen: put it into an autograd.Function that keeps the shape alone",
+            (keep, "torch.nn.grad.conv2d_input(ctx.shape, weight, grad, stride, padding)  # backward"),
         )
+    calls = reader is not None and reader.packet.endswith("_backward")
     return Remedy(
-        "keep the shape instead of the tensor, and hand the backward any tensor of that shape",
-        ("ctx.shape = x.shape", "x = grad.new_empty(()).expand(ctx.shape)  # in backward"),
+        "put it into an autograd.Function that keeps the shape, and hand its backward any tensor of that shape",
+        (
+            keep,
+            "x = grad.new_empty(()).expand(ctx.shape)  # backward",
+            *([f"torch.ops.{reader.packet}(grad, x, ...)"] if reader is not None and calls else []),
+        ),
     )
