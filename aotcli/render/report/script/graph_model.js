@@ -7,7 +7,7 @@ rows of the base grow or shrink to what they hold now, and within a row, boxes m
 const FRAME_HEAD = 22;
 const FRAME_PAD = 10;
 const ROW_GAP = 12;
-const GLYPH_WIDTH = 6.6; // of label text, on average
+const GLYPH_WIDTH = 6.8; // of a label's letters, on average
 
 /** Lists of a column of lists, by number. */
 function listsOf(table, name) {
@@ -187,7 +187,7 @@ class Arrangement {
     const centre = places.reduce((total, box) => total + boxes.x[box] + boxes.w[box] / 2, 0) / places.length;
     return {
       box: -1, group, leaf: -1, places, row: boxes.row[middle], kind: boxes.kind[saved ? middle : places[0]],
-      side: boxes.side[middle], again: 0, change: 0, text: [label, detail], w, h: saved ? 20 : 34, inner: -1,
+      side: boxes.side[middle], again: 0, change: 0, text: [label, detail], w, h: saved ? 16 : 27, inner: -1,
       open: false, changed: true, centre, left: centre - w / 2, right: centre + w / 2, x: 0, y: 0,
     };
   }

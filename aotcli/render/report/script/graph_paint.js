@@ -154,6 +154,7 @@ function paintGraph(view) {
   c.globalAlpha = 1;
   if (dim) paintChosen(c, view, scale);
   if (scale >= READABLE) paintTexts(c, view, sight, dim);
+  if (scale >= 0.25) paintFrameNames(c, view, sight);
   paintSigns(c, view, sight, scale);
 }
 
@@ -174,12 +175,27 @@ function paintFrames(c, view, sight) {
     c.roundRect(frame.x, frame.y, frame.w, frame.h, 8);
     c.fill();
     c.stroke();
-    if (view.place.scale < 0.2) continue;
+  }
+}
+
+/** Names of frames, over the links that cross them. */
+function paintFrameNames(c, view, sight) {
+  c.font = TEXT_FONTS.strong;
+  c.textAlign = "left";
+  c.textBaseline = "alphabetic";
+  const name = (text, x, y) => {
+    c.fillStyle = color("group-fill");
+    c.fillRect(x - 2, y - 9, c.measureText(text).width + 4, 12);
     c.fillStyle = color("muted");
-    c.font = "600 12px sans-serif";
-    c.textAlign = "left";
-    c.textBaseline = "top";
-    c.fillText(`▾ ${shared(picture.groups.label[frame.group])}`, frame.x + 8, frame.y + 5);
+    c.fillText(text, x, y);
+  };
+  for (const frame of view.arrangement.frames) {
+    if (frame.y > sight.bottom || frame.y + frame.h < sight.top) continue;
+    name(`▾ ${shared(view.picture.groups.label[frame.group])}`, frame.x + 6, frame.y + 12);
+  }
+  for (const item of view.arrangement.items) {
+    if (!item.open || item.y > sight.bottom || item.y + item.h < sight.top) continue;
+    name(`▾ ${shared(item.label)}`, item.x + 7, item.y + 14);
   }
 }
 
@@ -256,35 +272,44 @@ function paintChosen(c, view, scale) {
 }
 
 function paintTexts(c, view, sight, dim) {
-  c.textAlign = "left";
+  c.textAlign = "center";
   c.textBaseline = "alphabetic";
   for (const item of view.arrangement.shown) {
     if (item.y > sight.bottom || item.y + item.h < sight.top || item.x > sight.right || item.x + item.w < sight.left) {
       continue;
     }
     c.globalAlpha = dim && !view.chosen.items.has(item) ? 0.4 : 1;
-    const [label, detail] = item.text ?? [shared(item.label), shared(item.detail)];
-    const saved = LOOKS[lookOf(view.picture, item)].shape === "pill";
-    c.fillStyle = color("ink");
-    c.font = saved ? TEXT_FONTS.detail : TEXT_FONTS.label;
-    if (item.open) c.fillText(`▾ ${label}`, item.x + 8, item.y + 15, item.w - 14);
-    else c.fillText(label, item.x + 7, item.y + (detail ? 14 : item.h / 2 + 4), item.w - (item.inner >= 0 ? 22 : 12));
-    if (detail && !item.open) {
-      c.fillStyle = color("muted");
-      c.font = TEXT_FONTS.detail;
-      c.fillText(detail, item.x + 7, item.y + 27, item.w - 12);
-    }
+    paintText(c, item, LOOKS[lookOf(view.picture, item)].shape === "pill");
     if (item.inner >= 0 && !item.open) {
       c.fillStyle = color("faint");
-      c.font = TEXT_FONTS.detail;
-      c.fillText("▸", item.x + item.w - 13, item.y + 13);
+      c.beginPath();
+      c.moveTo(item.x + item.w - 9, item.y + 2);
+      c.lineTo(item.x + item.w - 3, item.y + 2);
+      c.lineTo(item.x + item.w - 3, item.y + 8);
+      c.fill();
     }
   }
   c.globalAlpha = 1;
 }
 
-// The layout measures texts of this width.
-const TEXT_FONTS = { label: "12px Helvetica, Arial, 'Liberation Sans', sans-serif", detail: "10px Helvetica, Arial, 'Liberation Sans', sans-serif" };
+/** Where the layout meant a box's lines to stand: the label, and under it the detail. */
+function paintText(c, item, small) {
+  const [label, detail] = item.text ?? [shared(item.label), shared(item.detail)];
+  const middle = item.x + item.w / 2;
+  if (item.open) return;
+  c.fillStyle = color("ink");
+  c.font = small ? TEXT_FONTS.detail : TEXT_FONTS.label;
+  const lone = item.y + item.h / 2 + (small ? 3.6 : 4.3);
+  c.fillText(label, middle, detail ? item.y + 12 : lone, item.w - 4);
+  if (!detail) return;
+  c.font = small ? TEXT_FONTS.strong : TEXT_FONTS.detail;
+  c.fillStyle = color(small ? "ink" : "muted");
+  c.fillText(detail, middle, item.y + 23, item.w - 4);
+}
+
+// The layout measures texts of these.
+const FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif";
+const TEXT_FONTS = { label: `bold 12px ${FONT}`, detail: `10px ${FONT}`, strong: `bold 10px ${FONT}` };
 
 /** Outlines of what changed against another step. */
 function paintSigns(c, view, sight, scale) {

@@ -1,7 +1,7 @@
 /* Memory over forward and backward: a chart of what is live, stacked by use, and the list of what is live at one op. */
 
 const USE_STYLES = {
-  saved: { name: "saved for backward", color: "saved" },
+  saved: { name: "saved for backward", color: "saved-area" },
   result: { name: "results", color: "result" },
   gradient: { name: "gradients", color: "gradient" },
   recomputed: { name: "recomputed", color: "recomputed" },

@@ -32,7 +32,7 @@ function paintScale(c, frame, most, y) {
     c.lineTo(frame.right, at);
     c.stroke();
     c.fillStyle = color("muted");
-    c.fillText(tick === 0 ? "0" : bytesText(tick).replace(".00 ", " ").replace(".0 ", " "), frame.left - 7, at);
+    c.fillText(tickText(tick), frame.left - 7, at);
   }
 }
 

@@ -48,7 +48,7 @@ class TradeOff {
     const drawing = svg("svg", { id: "tradeoff-chart", viewBox: "0 0 640 290", role: "img", "aria-label": "Saved bytes against cost" });
     for (const tick of byteTicks(most, 5)) {
       drawing.append(svg("line", { class: "grid", x1: frame.left, x2: frame.right, y1: y(tick), y2: y(tick) }),
-        svg("text", { x: frame.left - 8, y: y(tick) + 4, "text-anchor": "end" }, tick ? bytesText(tick) : "0"));
+        svg("text", { x: frame.left - 8, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick)));
     }
     drawing.append(svg("line", { class: "axis", x1: frame.left, x2: frame.right, y1: frame.bottom, y2: frame.bottom }),
       svg("text", { x: frame.left, y: frame.bottom + 18 }, "0"),

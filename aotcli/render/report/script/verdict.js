@@ -18,9 +18,9 @@ function showVerdict() {
         h("div", { class: "value num" }, tile.value),
         h("div", { class: "detail" }, tile.detail)))),
     madeOf(),
+    notes(verdict),
     h("dl", { id: "facts" }, verdict.facts.map(([label, value]) =>
       h("div", {}, h("dt", {}, label), h("dd", {}, value)))),
-    notes(verdict),
     how(verdict));
 }
 
