@@ -14,16 +14,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
-from aotcli.analysis import mincut
 from aotcli.analysis.assemble import assemble, with_best_order
-from aotcli.analysis.cse import eliminate_common
-from aotcli.analysis.dce import eliminate_dead
-from aotcli.analysis.front import Choice, Front, find_front
+from aotcli.analysis.budgeting import Budgeting, pose_budgeting
+from aotcli.analysis.front import Choice, Front
 from aotcli.analysis.hardware import find_hardware
-from aotcli.analysis.mincut_problem import Heuristic
 from aotcli.analysis.mixing import fill
 from aotcli.analysis.rerun_cost import RerunCosts, flop_costs, roofline_costs
-from aotcli.analysis.tradeoff import Tradeoff, pose_tradeoff, saved_names
+from aotcli.analysis.tradeoff import Tradeoff
 from aotcli.errors import InputError, PlanImpossibleError, StrategyError
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Decision, Partition, Reason
@@ -66,31 +63,26 @@ class Budget(Strategy):
         hardware = find_hardware(self.hardware, _device_type(graph))
         return roofline_costs(graph, hardware, fused=graph.level == "inductor" if self.fused is None else self.fused)
 
+    def pose(self, graph: JointGraph) -> Budgeting:
+        """The trade-off of a graph at the costs of these options."""
+        return pose_budgeting(graph, self.costs, cse=self.cse)
+
     def _decide(self, graph: JointGraph) -> Decision:
         if not graph.has_backward:
             return Decision(saved=())
-        live, removed = eliminate_dead(graph)
-        reduced, replaced = eliminate_common(live) if self.cse else (live, {})
-        costs = self.costs(reduced)
-        tradeoff = pose_tradeoff(reduced, costs.costs)
-        front = find_front(tradeoff)
-        allowed = self._allowed_bytes(reduced, tradeoff, front)
-        choice = fill(tradeoff, front, allowed)
+        budgeting = self.pose(graph)
+        allowed = self._allowed_bytes(budgeting)
+        choice = fill(budgeting.tradeoff, budgeting.front, allowed)
         if choice is None:
-            raise _out_of_reach(tradeoff, front, allowed)
-        return Decision(
-            saved=saved_names(tradeoff, choice.saved, choice.rerun),
-            replaced=replaced,
-            removed=removed,
-            notes=_notes(costs, front, choice, allowed),
-        )
+            raise _out_of_reach(budgeting.tradeoff, budgeting.front, allowed)
+        return budgeting.decision(choice, _notes(budgeting.costs, budgeting.front, choice, allowed))
 
-    def _allowed_bytes(self, reduced: JointGraph, tradeoff: Tradeoff, front: Front) -> int:
+    def _allowed_bytes(self, budgeting: Budgeting) -> int:
         given = parse_budget(self.budget)
         if isinstance(given, int):
             return given
-        least = front.corners[-1].nbytes
-        usual = max(least, _mincut_bytes(reduced, tradeoff))
+        least = budgeting.front.corners[-1].nbytes
+        usual = max(least, budgeting.mincut_bytes())
         return least + int(given * (usual - least))
 
 
@@ -117,19 +109,6 @@ def _device_type(graph: JointGraph) -> str:
     """Where most of the graph's tensors are; "cpu" without any."""
     devices = [leaf.device.partition(":")[0] for node in graph.nodes for leaf in tensor_leaves(node.value)]
     return max(sorted(set(devices)), key=devices.count, default="cpu")
-
-
-def _mincut_bytes(reduced: JointGraph, tradeoff: Tradeoff) -> int:
-    """What the published heuristic saves of the same values."""
-    saved = {name for name, _ in mincut.decide(reduced, Heuristic(), cse=False).saved}
-    nodes = reduced.nodes
-    storages = {leaf.storage for name in saved for leaf in tensor_leaves(reduced[name].value) if leaf.storage >= 0}
-    total = 0
-    for position, nbytes in zip(tradeoff.positions, tradeoff.nbytes, strict=True):
-        leaves = tensor_leaves(nodes[position].value)
-        if nbytes and (nodes[position].name in saved or any(leaf.storage in storages for leaf in leaves)):
-            total += nbytes
-    return total
 
 
 def _out_of_reach(tradeoff: Tradeoff, front: Front, allowed: int) -> PlanImpossibleError:
