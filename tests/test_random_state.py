@@ -201,7 +201,7 @@ def test_inductors_own_seeds_give_one_result_under_every_strategy(op: str) -> No
                 lambda m, s=strategy, o=options: aotcli.compile(m, strategy=s, backend="inductor", **o),
             )
     for strategy in STRATEGIES:
-        assert not found["save-all"].differences(found[strategy], bitwise=False), strategy
+        assert not found["save-all"].differences(found[strategy], bitwise=True), strategy
 
 
 def test_the_mask_of_pytorchs_own_budget_is_known_to_be_redrawn() -> None:

@@ -145,7 +145,7 @@ class Recorder:
 
     def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if self._execute:
-            return torch_private.boxed(_as_compiled(gm))
+            return torch_private.boxed(as_compiled(gm))
         return _signature_only(gm)
 
     def _compile_forward_only(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -156,7 +156,7 @@ class Recorder:
         return self._compile(gm, inputs)
 
 
-def _as_compiled(gm: fx.GraphModule) -> Callable[..., Any]:
+def as_compiled(gm: fx.GraphModule) -> Callable[..., Any]:
     """`gm` as compiled code runs: autograd is outside of it, must not watch what it changes in place, and gets buffers.
 
     A view of what the region computed comes out as a tensor of its own, as from generated code. Autograd would forbid

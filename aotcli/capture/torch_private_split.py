@@ -195,11 +195,12 @@ def custom_partitioner_base() -> type:
     return CustomPartitionerFn
 
 
-def compile_with_inductor(gm: fx.GraphModule, inputs: Sequence[Any], partitioner: Any) -> Any:
-    """Inductor, with another partitioner."""
+def compile_with_inductor(gm: fx.GraphModule, inputs: Sequence[Any], partitioner: Any, inner: Any = None) -> Any:
+    """Inductor, with another partitioner; with `inner`, another compiler of the halves instead of code generation."""
     from torch._inductor.compile_fx import compile_fx
 
-    return compile_fx(gm, inputs, config_patches={"custom_partitioner_fn": partitioner})
+    given = {} if inner is None else {"inner_compile": inner}
+    return compile_fx(gm, inputs, config_patches={"custom_partitioner_fn": partitioner}, **given)
 
 
 def compile_with_aot_eager(gm: fx.GraphModule, inputs: Sequence[Any], partition_fn: PartitionFn) -> Any:

@@ -72,6 +72,14 @@ def undonated() -> Iterator[None]:
         yield
 
 
+def random_prims() -> frozenset[Any]:
+    """Inductor's ops that draw random numbers from a seed that they are handed: the one tensor among the arguments."""
+    import torch._inductor.inductor_prims
+
+    names = ("inductor_random", "inductor_randint")
+    return frozenset(getattr(torch.ops.prims, name).default for name in names)
+
+
 def memory_events(profiler: Any) -> list[tuple[int, int]]:
     """(time in ns, bytes allocated or, negative, freed) of each event that a profiler of memory recorded on the CPU."""
     events = [event for event in profiler.kineto_results.events() if event.name() == "[memory]"]

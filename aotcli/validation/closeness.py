@@ -76,7 +76,7 @@ def compare(check: str, found: Tensors, expected: Expected, noun: str) -> CheckR
 
 def same(left: Tensors, right: Tensors) -> bool:
     """Whether two sets of tensors are equal bit by bit, NaN counting as itself."""
-    return left.keys() == right.keys() and all(_identical(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(identical(left[name], right[name]) for name in left)
 
 
 def worse_than(baseline: Tensors, found: Tensors, expected: Expected) -> list[str]:
@@ -127,7 +127,7 @@ def _layout(tensor: Tensor) -> str:
 
 def _distance(name: str, found: Tensor, expected: Expected) -> _Distance:
     eager = expected.eager[name]
-    equal = _identical(found, eager)
+    equal = identical(found, eager)
     if not (eager.is_floating_point() or eager.is_complex()):
         again = expected.again[name] if expected.again is not None else eager
         allowed = equal or not torch.equal(again, eager)
@@ -145,7 +145,8 @@ def _distance(name: str, found: Tensor, expected: Expected) -> _Distance:
     return _Distance(name, _difference(found, reference), bound, shown, equal)
 
 
-def _identical(left: Tensor, right: Tensor) -> bool:
+def identical(left: Tensor, right: Tensor) -> bool:
+    """Whether two tensors are equal bit by bit, NaN counting as itself."""
     if left.shape != right.shape or left.dtype != right.dtype:
         return False
     return bool(((left == right) | ((left != left) & (right != right))).all())

@@ -17,9 +17,10 @@ class Evidence:
     """One strategy, compiled and run once.
 
     `first_step` runs the first step of another compiled copy: under a strategy, with eager's random numbers or with
-    Inductor's own. `another` is a copy under the same strategy, not yet compiled. `shown` are the regions that
-    `aotcli partition` shows for this model, None where they cannot be captured. `rival` is the copy compiled with
-    PyTorch's own partitioner, for times; `baseline` what a copy gave in which the same backend recomputes nothing.
+    Inductor's own; `unfused_step` does so op by op, on Inductor's own seeds. `another` is a copy under the same
+    strategy, not yet compiled. `shown` are the regions that `aotcli partition` shows for this model, None where they
+    cannot be captured. `rival` is the copy compiled with PyTorch's own partitioner, for times; `baseline` what a copy
+    gave in which the same backend recomputes nothing.
     """
 
     label: str
@@ -35,6 +36,7 @@ class Evidence:
     observed: tuple[ObservedRegion, ...]
     shown: tuple[LiveRegion, ...] | None
     first_step: Callable[..., StepRun]
+    unfused_step: Callable[[Strategy | str], StepRun]
     another: Callable[[], Subject]
     rival: Callable[[], Subject]
     baseline: Callable[[], WholeRun]

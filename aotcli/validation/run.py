@@ -44,6 +44,7 @@ from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.observer import Observer
 from aotcli.validation.reference import Reference, WholeRun, make_reference, whole_run
 from aotcli.validation.subject import StepRun, Subject, generators_restored
+from aotcli.validation.unfused import Unfused
 
 Check = Callable[[Evidence], CheckResult | list[CheckResult]]
 
@@ -207,6 +208,7 @@ class _Runner:
             observed=tuple(observer.regions),
             shown=self.shown,
             first_step=self.first_step,
+            unfused_step=self.unfused_step,
             another=lambda: self._compiled(Observer(strategy, self.demands.rng)),
             rival=lambda: self._rival,
             baseline=lambda: self._baseline,
@@ -242,6 +244,14 @@ class _Runner:
         chosen = load_strategy(strategy) if isinstance(strategy, str) else strategy
         with uncached(eager_random=eager_random):
             return self._compiled(Observer(chosen, self.demands.rng)).watched_step(self.settings.seed)
+
+    def unfused_step(self, strategy: Strategy | str) -> StepRun:
+        """The first step of another copy, compiled by Inductor up to its partitioner and run op by op."""
+        chosen = load_strategy(strategy) if isinstance(strategy, str) else strategy
+        with uncached(eager_random=False):
+            backend = Unfused(Observer(chosen, self.demands.rng))
+            subject = Subject(self.built, lambda step: torch.compile(step, backend=backend))
+            return subject.watched_step(self.settings.seed)
 
     @functools.cached_property
     def _rival(self) -> Subject:
