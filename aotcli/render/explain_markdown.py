@@ -37,12 +37,13 @@ def render_explain_markdown(
 def _change(change: Change) -> list[str]:
     before, after = change.before, change.after
     freed = f"{bytes_text(before.saved_bytes)} → {bytes_text(after.saved_bytes)}"
+    ops = f"{plural(before.recomputed_ops, 'op')} → {plural(after.recomputed_ops, 'op')}"
+    flops = f"{magnitude_text(before.recompute_flops, 'FLOP')} → {magnitude_text(after.recompute_flops, 'FLOP')}"
     lines = [
         f"**Saved {freed}** ({change_text(after.saved_bytes, before.saved_bytes)})",
         "",
         f"- Peak (lower bound): {bytes_text(before.peak_bytes)} → {bytes_text(after.peak_bytes)}",
-        f"- To rerun: {plural(before.recomputed_ops, 'op')} → {plural(after.recomputed_ops, 'op')}, "
-        f"{magnitude_text(before.recompute_flops, 'FLOP')} → {magnitude_text(after.recompute_flops, 'FLOP')}",
+        f"- To rerun: {ops}, {flops}",
         *(f"- Note: {escape(note)}" for note in change.notes),
         "",
         "| size | n | module | what | shape | was | is |",
