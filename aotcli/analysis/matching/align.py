@@ -1,16 +1,17 @@
 """A longest common subsequence of two sequences of numbers.
 
-E. Myers, "An O(ND) difference algorithm and its variations", Algorithmica 1 (1986): the greedy algorithm, after what
-only one side has is set aside. Where the sequences differ much, the search stops at a bounded number of edits, keeps
-the furthest path it has, and starts again from there: time stays near linear, and the result may be shorter than the
-longest.
+What only one side has is set aside first. Where nothing then occurs twice, the longest rising subsequence of places is
+found by patience sorting. Otherwise: E. Myers, "An O(ND) difference algorithm and its variations", Algorithmica 1
+(1986), the greedy algorithm. Where the sequences differ much, its search stops at a bounded number of edits, keeps the
+furthest path it has, and starts again from there: time stays near linear, and the result may fall short of the longest.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
-_MOST_WORK = 1_000_000  # steps of the search before it settles for less
+_MOST_WORK = 500_000  # steps of the search before it settles for less
 _LEAST_EDITS = 32
 _NOWHERE = -1
 
@@ -20,6 +21,8 @@ def common_subsequence(left: Sequence[int], right: Sequence[int]) -> list[tuple[
     shared = set(left) & set(right)
     ours = [place for place, token in enumerate(left) if token in shared]
     theirs = [place for place, token in enumerate(right) if token in shared]
+    if len(ours) == len(theirs) == len(shared):
+        return _rising(left, right, ours, theirs)
     a, b = [left[place] for place in ours], [right[place] for place in theirs]
     found: list[tuple[int, int]] = []
     work = _MOST_WORK
@@ -33,59 +36,86 @@ def common_subsequence(left: Sequence[int], right: Sequence[int]) -> list[tuple[
     return found
 
 
+def _rising(
+    left: Sequence[int], right: Sequence[int], ours: Sequence[int], theirs: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The same where every token occurs once on either side."""
+    place_of = {right[place]: place for place in theirs}
+    ends: list[int] = []  # the smallest right place that ends a rising sequence of each length
+    members: list[int] = []  # which of `ours` that is
+    before: list[int] = []  # for each of `ours`, the one before it in its sequence
+    for index, place in enumerate(ours):
+        other = place_of[left[place]]
+        length = bisect_left(ends, other)
+        before.append(members[length - 1] if length else _NOWHERE)
+        if length == len(ends):
+            ends.append(other)
+            members.append(index)
+        else:
+            ends[length], members[length] = other, index
+    found: list[tuple[int, int]] = []
+    index = members[-1] if members else _NOWHERE
+    while index != _NOWHERE:
+        found.append((ours[index], place_of[left[ours[index]]]))
+        index = before[index]
+    return found[::-1]
+
+
 class _Path:
-    """`reached[d]` is, by diagonal i - j, the largest i that d edits lead to."""
+    """`reached[d]` is, by diagonal i - j from -d to d in steps of 2, the largest i that d edits lead to; `started[d]`
+    is that i before the matches that follow the last edit."""
 
     def __init__(self, a: Sequence[int], b: Sequence[int]) -> None:
         self._a = a
         self._b = b
-        self.reached: list[dict[int, int]] = []
+        self.reached: list[list[int]] = []
+        self.started: list[list[int]] = []
 
     def search(self, most_edits: int) -> tuple[int, int]:
         """Where the furthest path ends: at both ends, unless that takes more than `most_edits`."""
         a, b = self._a, self._b
         rows, columns = len(a), len(b)
         for edits in range(most_edits + 1):
-            current: dict[int, int] = {}
-            for diagonal in range(-min(edits, columns), min(edits, rows) + 1):
-                if (edits - diagonal) % 2:
-                    continue
-                i = self._start(edits, diagonal)
-                if i == _NOWHERE:
-                    continue
-                j = i - diagonal
-                while i < rows and j < columns and a[i] == b[j]:
-                    i += 1
-                    j += 1
-                current[diagonal] = i
+            self.started.append(self._starts(edits))
+            current = list(self.started[edits])
+            for index, i in enumerate(current):
+                if i != _NOWHERE:
+                    j = i - 2 * index + edits
+                    while i < rows and j < columns and a[i] == b[j]:
+                        i += 1
+                        j += 1
+                    current[index] = i
             self.reached.append(current)
-            if current.get(rows - columns) == rows:
+            place = rows - columns + edits
+            if 0 <= place <= 2 * edits and place % 2 == 0 and current[place // 2] == rows:
                 return rows, columns
-        last = self.reached[-1]
-        best = max(last, key=lambda diagonal: (2 * last[diagonal] - diagonal, -abs(diagonal)))
-        return last[best], last[best] - best
+        last = len(self.reached) - 1
+        ends = [(i, i - 2 * index + last) for index, i in enumerate(self.reached[last]) if i != _NOWHERE]
+        return max(ends, key=lambda end: (sum(end), -abs(end[0] - end[1])))
 
-    def _start(self, edits: int, diagonal: int) -> int:
-        """The largest i on a diagonal just after the last of `edits` edits."""
-        if edits == 0:
-            return 0
+    def _starts(self, edits: int) -> list[int]:
+        """By diagonal, the largest i just after the last of `edits` edits."""
+        if not edits:
+            return [0]
         before = self.reached[edits - 1]
-        skipped_right = before.get(diagonal + 1, _NOWHERE)
-        if skipped_right - diagonal > len(self._b):
-            skipped_right = _NOWHERE
-        skipped_left = before.get(diagonal - 1, _NOWHERE - 1) + 1
-        if skipped_left > len(self._a):
-            skipped_left = _NOWHERE
-        return max(skipped_right, skipped_left)
+        rows, most = len(self._a), len(self._b) - edits
+        # From the diagonal above, something on the right is skipped; from the one below, something on the left.
+        above = [i if i - 2 * index <= most else _NOWHERE for index, i in enumerate(before)]
+        below = [i + 1 if _NOWHERE < i < rows else _NOWHERE for i in before]
+        return [*map(max, [*above, _NOWHERE], [_NOWHERE, *below])]
 
     def matches(self, x: int, y: int) -> list[tuple[int, int]]:
         """The matches on the path that ends at (x, y), in order."""
         found: list[tuple[int, int]] = []
         diagonal = x - y
-        for edits in range(len(self.reached) - 1, -1, -1):
-            i = self.reached[edits][diagonal]
-            start = self._start(edits, diagonal)
+        i = x
+        for edits in range(len(self.reached) - 1, 0, -1):
+            index = (diagonal + edits) // 2
+            start = self.started[edits][index]
             found += [(each, each - diagonal) for each in range(i - 1, start - 1, -1)]
-            if edits:
-                diagonal += 1 if self.reached[edits - 1].get(diagonal + 1, _NOWHERE) == start else -1
+            before = self.reached[edits - 1]
+            skipped_right = index < edits and before[index] == start
+            diagonal += 1 if skipped_right else -1
+            i = start if skipped_right else start - 1
+        found += [(each, each) for each in range(i - 1, -1, -1)]
         return found[::-1]

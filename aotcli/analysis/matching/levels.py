@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from aotcli.analysis.matching.board import Both
+from aotcli.analysis.matching.board import Both, Scope
 from aotcli.analysis.matching.columns import GETITEM, Numbers
 from aotcli.analysis.matching.modules import pair_modules
 from aotcli.analysis.matching.side import Side
 from aotcli.ir.joint import NodeKind
 
+_NO_LABEL = -1
+_ANY_OP = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`labels` are equal for nodes that may be one; `groups` for nodes whose order among one another counts."""
+    """Nodes may be one where all `parts` are equal. `groups` are equal for nodes whose order among one another counts;
+    `placed` says whether the module is among the parts."""
 
-    labels: Both
+    parts: tuple[Both, ...]
     groups: Both
-    placed: bool  # whether the module is part of the label
+    placed: bool = True
+
+    def labels(self, scope: Scope) -> Both:
+        """One number in place of all parts, for the nodes of `scope`."""
+        known: dict[Hashable, int] = {}
+        left = _labels([part[0] for part in self.parts], scope.left, known)
+        right = _labels([part[1] for part in self.parts], scope.right, known)
+        return left, right
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,65 +40,54 @@ class Levels:
     changed: Level
 
 
-def read_levels(left: Side, right: Side, numbers: Numbers) -> Levels:
-    columns = left.columns, right.columns
-    ops, forms = (columns[0].op, columns[1].op), (columns[0].form, columns[1].form)
-    shapes, dtypes = (columns[0].shape, columns[1].shape), (columns[0].dtype, columns[1].dtype)
-    leaves = _numbered(numbers, "leaf", (columns[0].leaf,), (columns[1].leaf,))
-    modules = _modules(left, right, numbers)
-    phases = _numbered(numbers, "phase", (left.backward,), (right.backward,))
-
-    def join(*parts: Both) -> Both:
-        return _numbered(numbers, "joined", [part[0] for part in parts], [part[1] for part in parts])
-
-    groups = join(modules, phases)
-    places = join(groups, leaves)
+def read_levels(left: Side, right: Side) -> Levels:
+    ours, theirs = left.columns, right.columns
+    op, form = (ours.op, theirs.op), (ours.form, theirs.form)
+    shape, dtype = (ours.shape, theirs.shape), (ours.dtype, theirs.dtype)
+    numbers = Numbers()
+    leaf = [numbers.of(each) for each in ours.leaf], [numbers.of(each) for each in theirs.leaf]
+    phase = left.backward, right.backward
+    module = _modules(left, right)
+    groups = _joined(module[0], phase[0]), _joined(module[1], phase[1])
     same = (
-        Level(join(ops, forms, shapes, dtypes, places), groups, placed=True),
-        Level(join(ops, shapes, places), groups, placed=True),
-        Level(join(ops, places), groups, placed=True),
-        Level(join(ops, forms, shapes, dtypes, phases), phases, placed=False),
-        Level(join(ops, phases), phases, placed=False),
+        Level((op, form, shape, dtype, module, phase, leaf), groups),
+        Level((op, shape, module, phase, leaf), groups),
+        Level((op, module, phase, leaf), groups),
+        Level((op, form, shape, dtype, phase), phase, placed=False),
+        Level((op, phase), phase, placed=False),
     )
-    kinds = [_kind(side, numbers) for side in (left, right)]
-    return Levels(same, Level(join((kinds[0], kinds[1]), shapes, dtypes, groups), groups, placed=True))
+    return Levels(same, Level(((_kind(left), _kind(right)), shape, dtype, module, phase), groups))
 
 
-def _numbered(
-    numbers: Numbers, what: str, left: Sequence[Iterable[Hashable]], right: Sequence[Iterable[Hashable]]
-) -> Both:
-    """A number for each node's tuple of values."""
-    known: dict[Hashable, int] = {}
-    found: list[list[int]] = []
-    for columns in (left, right):
-        own: list[int] = []
-        for key in zip(*columns, strict=True):
-            number = known.get(key)
-            if number is None:
-                number = known[key] = numbers.of((what, len(columns), key))
-            own.append(number)
-        found.append(own)
-    return found[0], found[1]
+def _labels(parts: Sequence[Sequence[int]], nodes: Sequence[int], known: dict[Hashable, int]) -> list[int]:
+    labels = [_NO_LABEL] * len(parts[0])
+    keys = zip(*[map(part.__getitem__, nodes) for part in parts], strict=True)
+    for node, key in zip(nodes, keys, strict=True):
+        labels[node] = known.setdefault(key, len(known))
+    return labels
 
 
-def _modules(left: Side, right: Side, numbers: Numbers) -> Both:
+def _joined(module: Sequence[int], phase: Sequence[int]) -> list[int]:
+    return [2 * number + half for number, half in zip(module, phase, strict=True)]
+
+
+def _modules(left: Side, right: Side) -> Both:
     """The right graph's modules go by the name that they have in the left one."""
     left_of = pair_modules(left, right)
     elsewhere = set(left.columns.module)
-
-    def known_as(path: str | None) -> Hashable:
+    numbers = Numbers()
+    known: dict[str | None, int] = {}
+    for path in set(right.columns.module):
         if path is None or path in left_of:
-            return path and left_of[path]
-        return ("right", path) if path in elsewhere else path
+            known[path] = numbers.of(path and left_of[path])
+        else:
+            known[path] = numbers.of(("right", path) if path in elsewhere else path)
+    return [numbers.of(path) for path in left.columns.module], [known[path] for path in right.columns.module]
 
-    names = {path: known_as(path) for path in set(right.columns.module)}
-    return _numbered(numbers, "module", (left.columns.module,), ([names[path] for path in right.columns.module],))
 
-
-def _kind(side: Side, numbers: Numbers) -> list[int]:
+def _kind(side: Side) -> list[int]:
     """Ops are all alike, apart from what takes a tuple apart; anything else is what it is."""
-    any_op = numbers.of("any op")
     return [
-        any_op if node.kind is NodeKind.OP and node.target != GETITEM else op
+        _ANY_OP if node.kind is NodeKind.OP and node.target != GETITEM else op
         for node, op in zip(side.nodes, side.columns.op, strict=True)
     ]

@@ -51,10 +51,11 @@ def match_graphs(left: JointGraph, right: JointGraph) -> Pairing:
 def _match(left: Side, right: Side, numbers: Numbers) -> Pairing:
     board = Board(left, right)
     _pair_outputs(board)
-    levels = read_levels(left, right, numbers)
-    for level in levels.same:
-        _pair_exactly(board, level)
-    _pair_named(board, levels.same[0])
+    levels = read_levels(left, right)
+    if equally_labelled((left.columns.op, right.columns.op), board.scope(forward=False)):
+        for level in levels.same:
+            _pair_exactly(board, level)
+    _pair_named(board, levels.same[0].groups)
     for forward in (True, False):
         for level in levels.same:
             _pair_locally(board, level, board.scope(forward=forward))
@@ -70,44 +71,46 @@ def _pair_outputs(board: Board) -> None:
 
 def _pair_exactly(board: Board, level: Level) -> None:
     scope = board.scope(forward=False)
-    if not scope.left or not equally_labelled(level.labels, scope):
+    labels = level.labels(scope)
+    if not scope.left or not equally_labelled(labels, scope):
         return
-    coloured = two_sided(board, level.labels, scope)
+    coloured = two_sided(board, labels, scope)
     # Modules and names of parameters are given up only where that explains most of the graph.
     if level.placed or mostly_equal(coloured):
         pair_equal(board, coloured, Match.EXACT)
 
 
-def _pair_named(board: Board, level: Level) -> None:
+def _pair_named(board: Board, groups: Both) -> None:
     """Pair placeholders that have a name in the model, by module and name, whatever their shape."""
     found: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
     for place, side in enumerate((board.left, board.right)):
         for node, leaf in enumerate(side.columns.leaf):
             if leaf is not None and side.mate[node] < 0:
-                found.setdefault((level.groups[place][node], leaf), ([], []))[place].append(node)
+                found.setdefault((groups[place][node], leaf), ([], []))[place].append(node)
     for ours, theirs in found.values():
         if len(ours) == len(theirs) == 1:
             board.pair(ours[0], theirs[0], Match.WIRED)
 
 
 def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
-    labels = level.labels
+    labels = level.labels(scope)
     for _ in range(_ROUNDS):
         scope = board.still_free(scope)
-        if not scope.shared(labels).left:
+        inner = scope.shared(labels)
+        if not inner.left:
             return
-        if not pair_equal(board, two_sided(board, labels, scope), Match.WIRED) + _spread(board, labels, scope):
+        if not pair_equal(board, two_sided(board, labels, scope), Match.WIRED) + _spread(board, labels, inner):
             break
     for coloured in reversed(neighbourhoods(board, labels, scope, _RADIUS)):
         pair_unique(board, coloured, Match.NEAR)
-    _spread(board, labels, scope)
-    scope = board.still_free(scope).shared(labels)
-    if align_groups(board, labels, level.groups, scope):
-        _spread(board, labels, scope)
+    inner = board.still_free(scope).shared(labels)
+    _spread(board, labels, inner)
+    if align_groups(board, labels, level.groups, board.still_free(inner)):
+        _spread(board, labels, board.still_free(inner))
 
 
 def _spread(board: Board, labels: Both, scope: Scope) -> int:
-    """From all pairs there are. The arguments of the two outputs have no places in common."""
+    """From all pairs next to the nodes of a scope, but the output: its arguments have no places in common."""
     left = board.left
     start: dict[int, None] = {}
     for node in scope.left:
@@ -120,7 +123,8 @@ def _spread(board: Board, labels: Both, scope: Scope) -> int:
 
 def _pair_changed(board: Board, level: Level) -> None:
     scope = board.scope(forward=False)
-    pair_equal(board, two_sided(board, level.labels, scope), Match.CHANGED)
-    for coloured in reversed(neighbourhoods(board, level.labels, board.still_free(scope), _CHANGED_RADIUS)):
+    labels = level.labels(scope)
+    pair_equal(board, two_sided(board, labels, scope), Match.CHANGED)
+    for coloured in reversed(neighbourhoods(board, labels, board.still_free(scope), _CHANGED_RADIUS)):
         pair_unique(board, coloured, Match.CHANGED)
     pair_changed(board)

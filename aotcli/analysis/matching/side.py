@@ -57,19 +57,16 @@ def read_side(graph: JointGraph, numbers: Numbers) -> Side:
         tagged = node.partitioner_tag in _BACKWARD_TAGS or node.kind in _BACKWARD_KINDS
         backward.append(tagged or (node.kind is NodeKind.OP and any(map(backward.__getitem__, sources))))
     users: list[list[tuple[int, int]]] = [[] for _ in graph.nodes]
-    forward_users: list[list[tuple[int, int]]] = [[] for _ in graph.nodes]
     for position, sources in enumerate(inputs):
         if graph.nodes[position].kind is NodeKind.OUTPUT:
             continue
         for place, source in enumerate(sources):
             users[source].append((position, place))
-            if not backward[position]:
-                forward_users[source].append((position, place))
     return Side(
         nodes=graph.nodes,
         inputs=inputs,
         users=users,
-        forward_users=forward_users,
+        forward_users=[_forward(own, backward) for own in users],
         backward=backward,
         returns=_returns(graph),
         order=canonical_order(graph),
@@ -77,6 +74,12 @@ def read_side(graph: JointGraph, numbers: Numbers) -> Side:
         anchor=[0] * len(users),
         mate=[-1] * len(users),
     )
+
+
+def _forward(users: list[tuple[int, int]], backward: Sequence[bool]) -> Sequence[tuple[int, int]]:
+    """Those of a node's users that belong to the forward."""
+    kept = [each for each in users if not backward[each[0]]]
+    return users if len(kept) == len(users) else kept or ()
 
 
 def _returns(graph: JointGraph) -> Returns:
