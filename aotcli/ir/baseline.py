@@ -16,10 +16,11 @@ from aotcli.ir.check import Figures
 from aotcli.ir.document import Json, Place, parse
 from aotcli.ir.fields import from_json, to_json
 from aotcli.ir.fingerprint import canonical_order
-from aotcli.ir.joint import JointGraph
+from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.partition import Decision, Partition, Reason
 from aotcli.ir.privacy import scrubbed
 from aotcli.ir.serial import TRACE_SCHEMA, dump_trace, load_trace
+from aotcli.ir.tensor import tensor_leaves
 from aotcli.ir.trace import Trace
 
 KEY = "baseline"
@@ -111,6 +112,8 @@ def accepted_decision(graph: JointGraph, region: AcceptedRegion) -> Decision:
     numbers = [*(number for group in region.saved for number in group.ids), *region.merged, *region.into]
     if not all(0 <= number < len(order) for number in numbers) or len(region.merged) != len(region.into):
         raise RecordError("the baseline is damaged", why="its plan names nodes that its graph does not have")
+    if not _merges_are_sound(graph, order, region):
+        raise RecordError("the baseline is damaged", why="its plan merges ops that are not the same")
     names = [graph.nodes[position].name for position in order]
     reasons = {number: Reason(group.rule, group.text) for group in region.saved for number in group.ids}
     in_order = sorted(reasons, key=order.__getitem__)
@@ -121,6 +124,18 @@ def accepted_decision(graph: JointGraph, region: AcceptedRegion) -> Decision:
         drop_dead_collectives=region.drop_dead_collectives,
         order=region.order,
     )
+
+
+def _merges_are_sound(graph: JointGraph, order: Sequence[int], region: AcceptedRegion) -> bool:
+    """Whether each merged op is like the one that stands for it, which comes earlier and is not merged itself."""
+    merged = set(region.merged)
+    for old, new in zip(region.merged, region.into, strict=True):
+        first, second = graph.nodes[order[new]], graph.nodes[order[old]]
+        if new in merged or order[new] >= order[old] or second.kind is not NodeKind.OP or first.kind is not NodeKind.OP:
+            return False
+        if (first.target, len(tensor_leaves(first.value))) != (second.target, len(tensor_leaves(second.value))):
+            return False
+    return True
 
 
 def dump_baseline(baseline: Baseline) -> str:
