@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -37,7 +39,10 @@ _OURS = (
     b"# written by aotcli",
     b"<!-- written by aotcli -->",
     b'<?xml version="1.0" encoding="utf-8"?>\n<!-- written by aotcli -->',
+    b"// written by aotcli",
 )
+_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PNG_MARK = b"Software\0aotcli"  # as aotcli/render/png.py writes it
 
 
 def choose_format(given: str | None, path: Path | None, formats: Sequence[str] = FORMATS) -> str:
@@ -73,15 +78,37 @@ def write_output(path: Path, text: str, format_name: str, *, force: bool) -> Non
 
     Raises OutputError where `path` is somebody else's file or cannot be written; nothing is left half-written.
     """
+    write_bytes(path, (_MARKS[format_name] + text).encode("utf-8"), force=force)
+
+
+def write_bytes(path: Path, data: bytes, *, force: bool) -> None:
+    """Write `data`, which brings its own mark, to `path`. Raises what `write_output` raises."""
     if not force:
         refuse_foreign(path)
     try:
-        write_atomically(path, (_MARKS[format_name] + text).encode("utf-8"))
+        write_atomically(path, data)
     except OSError as error:
         raise OutputError(
             f"{path} cannot be written",
             why=error.strerror or str(error),
             fix="give another path" if path.parent.is_dir() else f"make the folder first: mkdir -p {path.parent}",
+        ) from error
+
+
+def write_stdout(data: bytes) -> None:
+    """Write bytes to standard output. Where the reader went away, the program ends, silently.
+
+    Raises OutputError where standard output cannot be written for another reason.
+    """
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would flush, and complain, at exit
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(0) from None
+        raise OutputError(
+            "standard output cannot be written", why=error.strerror or str(error), fix="free space, or write elsewhere"
         ) from error
 
 
@@ -94,7 +121,7 @@ def refuse_foreign(path: Path) -> None:
     try:
         with path.open("rb") as file:
             head = file.read(len(max(_OURS, key=len)))
-        ours = head.startswith(_OURS) or is_ours(path)
+        ours = head.startswith(_OURS) or (head.startswith(_PNG_SIGNATURE) and _PNG_MARK in head) or is_ours(path)
     except OSError as error:
         why = error.strerror or str(error)
         raise OutputError(f"{path} cannot be read", why=why, fix="give another path") from error
