@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aotcli.api import compile as compile  # noqa: A004
     from aotcli.api import diff as diff
+    from aotcli.api import draw as draw
     from aotcli.api import load as load
     from aotcli.api import partition as partition
     from aotcli.api import save as save
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from aotcli.lowering.partitioner import Partitioner as Partitioner
 
 __version__ = "0.1.0"
-__all__ = ["Partitioner", "__version__", "compile", "diff", "load", "partition", "save", "trace", "validate"]
+__all__ = ["Partitioner", "__version__", "compile", "diff", "draw", "load", "partition", "save", "trace", "validate"]
 
-_FROM_API = frozenset({"compile", "diff", "load", "partition", "save", "trace", "validate"})
+_FROM_API = frozenset({"compile", "diff", "draw", "load", "partition", "save", "trace", "validate"})
 
 
 def __getattr__(name: str) -> Any:

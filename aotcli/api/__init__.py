@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
 from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
 from aotcli.api.diff import DiffResult, diff
+from aotcli.api.draw import DrawResult, draw
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
 from aotcli.errors import InputError, StrategyError
@@ -37,6 +38,7 @@ __all__ = [
     "GRAPHS",
     "ChosenStrategy",
     "DiffResult",
+    "DrawResult",
     "FoundTrace",
     "PartitionResult",
     "ValidationResult",
@@ -46,6 +48,7 @@ __all__ = [
     "compile",
     "diff",
     "doctor",
+    "draw",
     "find_trace",
     "graph_code",
     "load",

@@ -172,7 +172,7 @@ def _link(drawing: Drawing, placed: PlacedLink) -> list[str]:
     for points in (placed.points, placed.far_points):
         if not points:
             continue
-        path = curve(points)
+        path = _bezier(points) if placed.bezier else curve(points)
         if placed.width >= _CASED:  # a pale rim keeps broad links apart where they lie side by side
             parts.append(f'<path class="lk" stroke="{PAPER}" stroke-width="{num(placed.width + 2)}" d="{path}"/>\n')
         parts.append(f'<path class="lk {name}"{width}{plain_end} d="{path}"/>\n')
@@ -194,6 +194,11 @@ def curve(points: Sequence[Point]) -> str:
             parts.append(f"C{num(x)} {num(middle)} {num(nx)} {num(middle)} {num(nx)} {num(ny)}")
         x, y = nx, ny
     return "".join(parts)
+
+
+def _bezier(points: Sequence[Point]) -> str:
+    (x, y), *rest = points
+    return f"M{num(x)} {num(y)}C" + " ".join(f"{num(px)} {num(py)}" for px, py in rest)
 
 
 def _boxes(drawing: Drawing) -> list[str]:

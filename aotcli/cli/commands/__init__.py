@@ -9,6 +9,7 @@ from aotcli.cli.commands.cache import cache_app
 from aotcli.cli.commands.check import check
 from aotcli.cli.commands.diff import diff
 from aotcli.cli.commands.doctor import doctor
+from aotcli.cli.commands.draw import draw
 from aotcli.cli.commands.explain import explain
 from aotcli.cli.commands.lint import lint
 from aotcli.cli.commands.partition import partition
@@ -31,6 +32,7 @@ def register(app: typer.Typer) -> None:
     """Add every command to `app`."""
     app.command(rich_help_panel=LOOK, cls=ScriptCommand)(trace)
     app.command(rich_help_panel=LOOK)(show)
+    app.command(rich_help_panel=LOOK)(draw)
     app.command(rich_help_panel=DECIDE)(partition)
     app.command(rich_help_panel=DECIDE)(explain)
     app.command(rich_help_panel=DECIDE)(lint)

@@ -29,7 +29,7 @@ LINE_HEIGHTS = (16.0, 27.0)
 def draw_scene(scene: Scene) -> Drawing:
     """Places for every box, link and group of a scene."""
     usual = usual_dtype(scene)
-    texts = [_fitted(box, box_lines(box, usual)) for box in scene.boxes]
+    texts = [box_texts(box, usual) for box in scene.boxes]
     layers = layer(scene)
     chains = group_chains(scene)
     rows = order_ranks(layers, chains)
@@ -76,7 +76,9 @@ def group_chains(scene: Scene) -> list[tuple[int, ...]]:
     return chains
 
 
-def _fitted(box: Box, lines: Sequence[str]) -> tuple[str, ...]:
+def box_texts(box: Box, usual: str) -> tuple[str, ...]:
+    """A box's lines, cut where they would make it wider than a box may be."""
+    lines = box_lines(box, usual)
     small = box.kind is BoxKind.SAVED
     return tuple(
         fit_width(
@@ -137,4 +139,4 @@ def _box_top(
     return tops[row] + (tallest - heights[box]) / 2
 
 
-__all__ = ["Drawing", "LinkKind", "draw_scene", "group_chains", "usual_dtype"]
+__all__ = ["Drawing", "box_texts", "draw_scene", "group_chains", "usual_dtype"]

@@ -17,6 +17,7 @@ legend is the writer's own). Boxes never overlap. Two texts never overlap.
   `link` is the position in `scene.links`.
 * Where a link would be very long it is cut: `points` then hold the piece at its source, `far_points` the piece at its
   target, and `stubs` name the other end ("→ proj", "← fc") at the loose ends.
+* Graphviz's links (`bezier`, only with `--engine dot`) hold control points instead: 1 + 3 n points of n cubic curves.
 * `drawing.frames` are the open modules: one for each group of the scene whose boxes leave no other box inside; outer
   ones first. `frame.group` is the position in `scene.groups`. To collapse a group in a viewer, draw its frame as one
   box and leave out the boxes, frames and links inside.
@@ -63,6 +64,7 @@ class PlacedLink:
     width: float
     far_points: tuple[Point, ...] = ()
     stubs: tuple[Stub, ...] = ()
+    bezier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
