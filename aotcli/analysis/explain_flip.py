@@ -121,19 +121,24 @@ def _patterns(region: PlannedRegion, group: Group) -> Iterator[tuple[str, ...]]:
     op = op_names(graph, makers[0])[2]
     paths = list(dict.fromkeys(node.module for node in makers))
     known = [MODEL_ITSELF if path == "" else path for path in paths if path is not None]
-    folded = list(dict.fromkeys(layer_pattern(path) for path in known)) if len(known) > 1 else known
+    folded = _folded(known)
     lines = {node.source for node in makers}
-    simple = {(each,) for each in (op, *folded) if len(folded) == 1} | {(op,)}
-    simple |= {(line.rpartition("/")[2],) for line in lines if line is not None and len(lines) == 1}
-    yield from sorted(simple, key=_length)
-    label = node_label(graph, makers[0])
-    if len(folded) == 1:
-        yield (f"{folded[0]}.{op}",)
-        yield (f"{folded[0]}.{label}",)
+    simple = [op, *([folded] if folded is not None else [])]
+    simple += [line.rpartition("/")[2] for line in lines if line is not None and len(lines) == 1]
+    for each in sorted(simple, key=lambda each: (len(each), each)):
+        yield (each,)
+    if folded is not None:
+        yield (f"{folded}.{op}",)
+        yield (f"{folded}.{node_label(graph, makers[0])}",)
     if len(known) > 1 and len(known) == len(paths):
         yield tuple(known)
         yield tuple(f"{path}.{op}" for path in known)
 
 
-def _length(patterns: tuple[str, ...]) -> tuple[int, str]:
-    return sum(map(len, patterns)), patterns[0]
+def _folded(paths: Sequence[str]) -> str | None:
+    """One pattern for all paths, with ``*`` where they differ; None where they are not of one form."""
+    parts = [path.split(".") for path in paths]
+    if not parts or len({len(each) for each in parts}) > 1:
+        return None
+    columns = zip(*parts, strict=True)
+    return ".".join(column[0] if len(set(column)) == 1 else "*" for column in columns)

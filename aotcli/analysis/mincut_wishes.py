@@ -40,7 +40,8 @@ def place_wishes(graph: JointGraph, policies: Policies, mutated: MutatedReads, w
     kept: dict[int, PolicyRule] = {}
     refused: dict[int, str] = {}
     released: set[int] = set()
-    for made in made_values(graph):
+    memory = made_values(graph)
+    for made in memory:
         name = graph.nodes[made.maker].name
         if name in wishes.recompute:
             unsaveable.update(dict.fromkeys(made.members, wishes.recompute[name]))
@@ -53,9 +54,12 @@ def place_wishes(graph: JointGraph, policies: Policies, mutated: MutatedReads, w
                 refused[made.op] = reason
         elif name in wishes.save:
             kept[made.op] = wishes.save[name]
-            _forget(policies, made, saving=False)
     for op, rule in kept.items():
         policies.force(op, rule.label or str(rule))
+    for made in memory:
+        if made.op in kept and graph.nodes[made.maker].name not in wishes.recompute:
+            # What does not run again gives none of its results again, whatever their tags say.
+            _forget(policies, made, saving=False)
     return Wished(kept, unsaveable, frozenset(released - kept.keys()), refused)
 
 

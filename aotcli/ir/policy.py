@@ -76,6 +76,8 @@ class PolicyRule:
 
     def __str__(self) -> str:
         asked = f"{self.action} {self.conditions}"
+        if self.label.startswith("--"):  # an option of the command line says it all
+            return self.label
         return f"{self.label} ({asked})" if self.label else asked
 
 

@@ -77,7 +77,7 @@ def flip_lines(explanation: Explanation, flip: Flip, target: str) -> Lines:
         else:
             lines.append(("rerun", "nothing: the backward gets by without it"))
         lines.append(("instead", _instead(change)))
-        lines.append(("frees", _freed(change)))
+        lines.append(("frees" if change.freed_bytes >= 0 else "costs", _freed(change)))
     else:
         lines.append(("saved", _added(change)))
     lines.append(("flip", flip_command(flip, target)))
@@ -107,7 +107,7 @@ def _instead(change: Change) -> str:
 
 
 def _freed(change: Change) -> str:
-    return f"{bytes_text(change.freed_bytes)} net: saved {_saved(change)}, {_peaks(change)}"
+    return f"{bytes_text(abs(change.freed_bytes))} net: saved {_saved(change)}, {_peaks(change)}"
 
 
 def _added(change: Change) -> str:

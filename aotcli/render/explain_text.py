@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -129,11 +130,15 @@ def _change_table(page: Page, change: Change) -> list[str]:
 
 def _next_steps(page: Page, plan: Plan, explanations: Sequence[Explanation], view: ExplainView) -> list[str]:
     lines: list[str] = []
-    words = ["aotcli explain", view.target, *([view.pattern] if view.pattern is not None else [])]
     if view.hidden:
         kinds = "1 more kind of value" if view.hidden == 1 else f"{view.hidden} more kinds of values"
         lines.append(f"{kinds}: --top {len(explanations) + view.hidden}")
-    if any(each.flip is not None and each.flip.change is not None for each in explanations) or view.change is not None:
-        how = "--write-policy FILE.toml (for --strategy policy) or FILE.py (selective checkpointing)"
-        lines += page.wrap(f"To keep it: {' '.join(word for word in words if word)} {how}", 2)
+    if view.change is not None:
+        lines.append("Keep it: add --write-policy FILE.toml, for --strategy policy, or FILE.py, for checkpointing")
+    elif any(each.flip is not None and each.flip.change is not None for each in explanations):
+        words = ["aotcli explain", view.target, *([shlex.quote(view.pattern)] if view.pattern is not None else [])]
+        command = " ".join(word for word in words if word)
+        text = f"All flips as a file: {command} --write-policy FILE.toml, or FILE.py for checkpointing"
+        wrapped = page.wrap(text, 2)
+        lines += [wrapped[0].strip(), *wrapped[1:]]
     return ["", *lines] if lines else []
