@@ -25,6 +25,7 @@ from itertools import chain
 
 from aotcli.analysis.diff_environment import environment_changes
 from aotcli.analysis.diff_fates import fate_changes
+from aotcli.analysis.diff_places import find_places
 from aotcli.analysis.diff_regions import RegionPair, pair_regions
 from aotcli.analysis.diff_rewrites import rewrites
 from aotcli.analysis.diff_saved import fold_pairs, pair_tensors
@@ -122,7 +123,8 @@ def _compare(left: DiffSide, right: DiffSide, pair: RegionPair, number: int, yar
             _region(right.trace, yardstick.right, pair.right),
         )
     judge = Judge(pair.same_graph, measured)
-    tensors = pair_tensors(there, here, pair.pairing)
+    places = None if pair.same_graph or pair.partial else find_places(there.graph, here.graph, pair.pairing)
+    tensors = pair_tensors(there, here, pair.pairing, places)
     causes = [judge.tensor(each) for each in tensors]
     saved = fold_pairs(tensors, causes, find_ties(there.graph, here.graph, tensors, causes), number)
     if pair.partial:
@@ -130,7 +132,7 @@ def _compare(left: DiffSide, right: DiffSide, pair: RegionPair, number: int, yar
     return _Rows(
         saved,
         fate_changes(there, here, pair.pairing, judge.cause, number),
-        [] if pair.same_graph else rewrites(there.graph, here.graph, pair.pairing, number),
+        [] if places is None else rewrites(places, number),
         value_changes(there.graph, here.graph, pair.pairing, number),
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from aotcli.analysis.diff_places import Place, Places
 from aotcli.analysis.diff_side import PlannedRegion, SavedTensor, Storage
 from aotcli.analysis.layers import layer_pattern, module_names
 from aotcli.analysis.op_names import node_label, storage_maker
@@ -58,9 +59,14 @@ class TensorPair:
         return min(places), max(places)
 
 
-def pair_tensors(left: PlannedRegion, right: PlannedRegion, pairing: Pairing) -> list[TensorPair]:
-    """Every saved activation of either side, with what stands for it on the other."""
+def pair_tensors(
+    left: PlannedRegion, right: PlannedRegion, pairing: Pairing, places: Places | None = None
+) -> list[TensorPair]:
+    """Every saved activation of either side, with what stands for it on the other. `places` say which ops became
+    which."""
     right_of, left_of = _partners(left, right, pairing)
+    for there, here in _stand_ins(left, right, pairing, places.places if places is not None else ()):
+        right_of[there], left_of[here] = here, there
     pairs: list[TensorPair] = []
     for storage, tensor in left.tensors.items():
         if storage in right_of:
@@ -96,6 +102,38 @@ def _partners(
         if there not in right_of and here not in left_of:
             right_of[there], left_of[here] = here, there
     return right_of, left_of
+
+
+def _stand_ins(
+    left: PlannedRegion, right: PlannedRegion, pairing: Pairing, places: Iterable[Place]
+) -> Iterator[tuple[Storage, Storage]]:
+    """Tensors that neither graph has a partner for, of one layout in one place: a product with a bias that became one
+    without is saved as before."""
+    mine, other = _alone(left, pairing.right_of), _alone(right, pairing.left_of)
+    for place in places:
+        waiting: dict[tuple[object, ...], list[Storage]] = {}
+        for position in place.right:
+            for tensor in other.get(position, ()):
+                waiting.setdefault(_layout(right, tensor), []).append(tensor.storage)
+        for position in place.left:
+            for tensor in mine.get(position, ()):
+                found = waiting.get(_layout(left, tensor))
+                if found:
+                    yield tensor.storage, found.pop(0)
+
+
+def _alone(region: PlannedRegion, partners: Sequence[int]) -> dict[int, list[SavedTensor]]:
+    """Saved tensors without a partner, by the position of their makers."""
+    found: dict[int, list[SavedTensor]] = {}
+    for tensor in region.tensors.values():
+        if all(partners[position] < 0 for position in tensor.candidates):
+            found.setdefault(tensor.maker, []).append(tensor)
+    return found
+
+
+def _layout(region: PlannedRegion, tensor: SavedTensor) -> tuple[object, ...]:
+    leaves = tensor_leaves(region.graph.nodes[tensor.maker].value)
+    return (tensor.nbytes, *((leaf.shape, leaf.dtype) for leaf in leaves))
 
 
 def _ends(left: int, right: int) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from aotcli.ir.pairing import Pairing
 from aotcli.ir.tensor import Dim, TensorSpec, tensor_leaves
 
 _EVERYWHERE = frozenset({Aspect.DEVICE, Aspect.DTYPE})
+_READ = "%"  # a reference, among the texts of an argument
 _Sides = tuple[tuple[Dim, ...], tuple[Dim, ...]]
 
 
@@ -96,6 +97,8 @@ def _in_arguments(node: Node, other: Node) -> tuple[Aspect, _Sides] | None:
     mine, theirs = list(_constants(_arguments(node))), list(_constants(_arguments(other)))
     if mine == theirs:
         return None
+    if [text.endswith(_READ) for text in mine] != [text.endswith(_READ) for text in theirs]:
+        return Aspect.WIRING, ((), ())  # a tensor stands where a constant did
     if len(mine) == len(theirs):
         changed = [(a, b) for a, b in zip(mine, theirs, strict=True) if a != b]
         return Aspect.ARGUMENTS, (tuple(a for a, _ in changed), tuple(b for _, b in changed))
@@ -109,7 +112,7 @@ def _arguments(node: Node) -> Arg:
 def _constants(arg: Arg) -> Iterator[str]:
     """What an argument holds, as texts in order, without what it refers to."""
     if isinstance(arg, Ref):
-        yield "%"
+        yield _READ
     elif isinstance(arg, tuple):
         for part in arg:
             yield from _constants(part)

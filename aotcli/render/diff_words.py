@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from aotcli.ir.difference import Aspect, Difference, Fate, FateChange, Rewrite, RewriteSide, ValueChange
+from aotcli.ir.difference import Aspect, Cause, Difference, Fate, FateChange, Rewrite, RewriteSide, ValueChange
 from aotcli.ir.tensor import Dim
 from aotcli.render.units import (
     bytes_text,
@@ -86,11 +86,11 @@ def cause_text(difference: Difference) -> str:
         return f"the graph changed; {strategies[0]} planned both sides"
     if not difference.yardstick:
         return "graph and decision cannot be told apart: mincut cannot plan both graphs"
+    if all(row.cause is Cause.GRAPH for row in difference.contributors):
+        return f"the graph changed; {difference.yardstick} on both sides shows the same change"
     graph, decision = signed_bytes(difference.graph_bytes), signed_bytes(difference.decision_bytes)
     if difference.graph_bytes == 0:
-        return f"{decision}: decided differently ({difference.yardstick} saves as much of both graphs)"
-    if difference.decision_bytes == 0:
-        return f"{graph}: the graph changed ({difference.yardstick} on both shows the same change)"
+        return f"decided differently; {difference.yardstick} saves as much of both graphs"
     return f"{graph}: the graph changed ({difference.yardstick} on both); {decision}: decided differently"
 
 
