@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.diff_places import Place, Places
@@ -65,8 +65,10 @@ def pair_tensors(
     """Every saved activation of either side, with what stands for it on the other. `places` say which ops became
     which."""
     right_of, left_of = _partners(left, right, pairing)
-    for there, here in _stand_ins(left, right, pairing, places.places if places is not None else ()):
-        right_of[there], left_of[here] = here, there
+    if places is not None:
+        mine, other = _alone(left, pairing.right_of, right_of), _alone(right, pairing.left_of, left_of)
+        for there, here in _stand_ins(left, right, mine, other, places.places):
+            right_of[there], left_of[here] = here, there
     pairs: list[TensorPair] = []
     for storage, tensor in left.tensors.items():
         if storage in right_of:
@@ -105,11 +107,14 @@ def _partners(
 
 
 def _stand_ins(
-    left: PlannedRegion, right: PlannedRegion, pairing: Pairing, places: Iterable[Place]
+    left: PlannedRegion,
+    right: PlannedRegion,
+    mine: Mapping[int, Sequence[SavedTensor]],
+    other: Mapping[int, Sequence[SavedTensor]],
+    places: Iterable[Place],
 ) -> Iterator[tuple[Storage, Storage]]:
     """Tensors that neither graph has a partner for, of one layout in one place: a product with a bias that became one
     without is saved as before."""
-    mine, other = _alone(left, pairing.right_of), _alone(right, pairing.left_of)
     for place in places:
         waiting: dict[tuple[object, ...], list[Storage]] = {}
         for position in place.right:
@@ -122,11 +127,11 @@ def _stand_ins(
                     yield tensor.storage, found.pop(0)
 
 
-def _alone(region: PlannedRegion, partners: Sequence[int]) -> dict[int, list[SavedTensor]]:
+def _alone(region: PlannedRegion, partners: Sequence[int], known: Container[Storage]) -> dict[int, list[SavedTensor]]:
     """Saved tensors without a partner, by the position of their makers."""
     found: dict[int, list[SavedTensor]] = {}
     for tensor in region.tensors.values():
-        if all(partners[position] < 0 for position in tensor.candidates):
+        if tensor.storage not in known and all(partners[position] < 0 for position in tensor.candidates):
             found.setdefault(tensor.maker, []).append(tensor)
     return found
 
