@@ -151,6 +151,12 @@ def _model(config: Config, name: str, table: Any, *, strict: bool) -> CheckedMod
     entry = config.models.get(spec, ModelEntry(spec))
     target = from_project(config, entry.spec)
     own = GivenCapture(**capture_table(where, table)).over(GivenCapture(**entry.capture))
+    if is_record(target) and own != GivenCapture():
+        raise ConfigError(
+            f"{where}: {given_words(own)[0].lstrip('-')} does not go with a record",
+            why=f"{spec} holds a finished capture",
+            fix="remove it, or name the model that was captured",
+        )
     merged = own.over(GivenCapture(**config.capture))
     return CheckedModel(
         name=name,
