@@ -26,7 +26,7 @@ def change_between(before: Sequence[PlannedRegion], after: Sequence[PlannedRegio
             fates = old.fate(made), new.fate(made)
             if fates[0] is not fates[1]:
                 groups.setdefault(_key(old, made, fates), []).append((old, made))
-    rows = sorted((_row(key, group) for key, group in groups.items()), key=lambda row: -row.nbytes)
+    rows = sorted((_row(key, group) for key, group in groups.items()), key=lambda row: (not row.of_saved, -row.nbytes))
     notes = dict.fromkeys(note for new in after for note in new.partition.notes)
     known = {note for old in before for note in old.partition.notes}
     return Change(totals(before), totals(after), tuple(rows), tuple(note for note in notes if note not in known))

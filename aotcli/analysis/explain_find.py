@@ -6,7 +6,8 @@
 * a glob over module paths (``h.0``, ``h.*.attn``): those modules and what lies inside;
 * the same, a dot, and an op (``h.*.gelu``): that op in those modules themselves, or else anywhere inside;
 * a glob over ops (``aten.bmm*``, ``gelu``);
-* a glob over names.
+* a glob over names;
+* any of these with a size: ``h.*.relu@98MiB``, ``**@>1MiB`` (at least), ``gelu@<1MiB`` (at most).
 
 What is found is written as the conditions of rules, so that a pattern that is explained can also be wished for.
 """
@@ -20,9 +21,11 @@ from fnmatch import fnmatchcase
 
 from aotcli.analysis.layers import layer_pattern
 from aotcli.analysis.patterns import is_line, matches_line, matches_module, matches_op, op_names
+from aotcli.analysis.wishes import made_values, matches_rule
 from aotcli.errors import InputError
 from aotcli.ir.joint import JointGraph, Node, NodeKind
 from aotcli.ir.policy import Action, PolicyRule
+from aotcli.ir.sizes import parse_size
 
 _MOST_LISTED = 8
 _ANY = Action.SAVE  # a pattern asks for nothing yet
@@ -53,12 +56,26 @@ def find(graphs: Sequence[JointGraph], pattern: str) -> Found:
     if colon and named and after:
         regions, text = tuple(named), after
     chosen = [graphs[number] for number in regions]
+    restricted = text != pattern.strip()
+    text, sizes = _sizes(text)
     if text:
-        for kind, rules in _meanings(chosen, text):
+        for kind, plain in _meanings(chosen, text):
+            rules = [replace(rule, min_bytes=sizes[0], max_bytes=sizes[1]) for rule in plain]
             matching = [r for r in regions if any(_any_match(graphs[r], rule) for rule in rules)]
             if matching:
-                return Found(pattern, tuple(rules), tuple(matching), kind == "name", text != pattern.strip())
+                return Found(pattern, tuple(rules), tuple(matching), kind == "name", restricted)
     raise _nothing(chosen, pattern, text)
+
+
+def _sizes(text: str) -> tuple[str, tuple[int | None, int | None]]:
+    """A pattern without its size, and the least and the most bytes that the size allows."""
+    before, at, size = text.rpartition("@")
+    if not at:
+        return text, (None, None)
+    nbytes = parse_size(size.lstrip("<>="))
+    if size.startswith(">"):
+        return before, (nbytes, None)
+    return before, (None if size.startswith("<") else nbytes, nbytes)
 
 
 def matches_node(graph: JointGraph, rule: PolicyRule, node: Node) -> bool:
@@ -73,6 +90,8 @@ def matches_node(graph: JointGraph, rule: PolicyRule, node: Node) -> bool:
 
 
 def _any_match(graph: JointGraph, rule: PolicyRule) -> bool:
+    if rule.sizes:
+        return any(matches_rule(graph, rule, made) for made in made_values(graph))
     return any(node.kind is not NodeKind.OUTPUT and matches_node(graph, rule, node) for node in graph.nodes)
 
 

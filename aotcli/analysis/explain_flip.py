@@ -10,7 +10,7 @@ from aotcli.analysis.explain_change import change_between
 from aotcli.analysis.explain_find import Found, find
 from aotcli.analysis.explain_groups import Group
 from aotcli.analysis.explain_region import PlannedRegion
-from aotcli.analysis.layers import MODEL_ITSELF, layer_pattern
+from aotcli.analysis.layers import MODEL_ITSELF
 from aotcli.analysis.op_names import node_label
 from aotcli.analysis.patterns import op_names
 from aotcli.analysis.wishes import matches_rule
@@ -18,6 +18,7 @@ from aotcli.errors import InputError, PlanImpossibleError
 from aotcli.ir.difference import Fate
 from aotcli.ir.explanation import Flip
 from aotcli.ir.policy import Action, PolicyRule
+from aotcli.ir.sizes import size_text
 
 Replan = Callable[[Sequence[PolicyRule]], Sequence[PlannedRegion]]
 """Plans a step once more under rules; regions in which they mean nothing keep their partition."""
@@ -28,7 +29,7 @@ _MOST_NAMES = 64
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Rules, and the patterns that mean the same on the command line (none for what it cannot say)."""
+    """Rules, and the patterns that mean the same on the command line."""
 
     rules: tuple[PolicyRule, ...]
     patterns: tuple[str, ...]
@@ -78,9 +79,6 @@ def candidates(regions: Sequence[PlannedRegion], group: Group, action: Action) -
         rules = _rules([_found(regions, name) for name in names], action)
         if _meant(regions, group.fate, rules) == wanted:
             yield Annotation(rules, names)
-    sized = _by_size(region, group, action)
-    if _meant(regions, group.fate, [sized]) == wanted:
-        yield Annotation((sized,), ())
 
 
 def _found(regions: Sequence[PlannedRegion], pattern: str) -> Found | None:
@@ -93,15 +91,6 @@ def _found(regions: Sequence[PlannedRegion], pattern: str) -> Found | None:
 def _rules(found: Sequence[Found | None], action: Action) -> tuple[PolicyRule, ...]:
     meant = [each for each in found if each is not None]
     return tuple(rule for each in meant for rule in each.asking(action, f"--{action} {each.pattern}"))
-
-
-def _by_size(region: PlannedRegion, group: Group, action: Action) -> PolicyRule:
-    """What the command line cannot say: this op, in such modules, of this size."""
-    node = region.graph.nodes[group.made[0].maker]
-    size = group.made[0].nbytes
-    module = None if node.module is None else layer_pattern(node.module) or MODEL_ITSELF
-    op = op_names(region.graph, node)[2]
-    return PolicyRule(action, module=module, submodules=module is None, op=op, min_bytes=size, max_bytes=size)
 
 
 def _meant(regions: Sequence[PlannedRegion], fate: Fate, rules: Sequence[PolicyRule]) -> set[tuple[int, int]]:
@@ -130,6 +119,7 @@ def _patterns(region: PlannedRegion, group: Group) -> Iterator[tuple[str, ...]]:
     if folded is not None:
         yield (f"{folded}.{op}",)
         yield (f"{folded}.{node_label(graph, makers[0])}",)
+        yield (f"{folded}.{op}@{size_text(group.made[0].nbytes)}",)
     if len(known) > 1 and len(known) == len(paths):
         yield tuple(known)
         yield tuple(f"{path}.{op}" for path in known)

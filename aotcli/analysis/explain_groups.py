@@ -83,7 +83,7 @@ def _matching(number: int, region: PlannedRegion, found: Found) -> list[Group]:
         # Nothing of what is made there; perhaps what is handed on from there, as a view of what was made elsewhere.
         made += [each for each in region.made if each not in made and _saved_there(region, found, each)]
     groups = _made_groups(number, region, made)
-    if any(group.fate in DECIDED for group in groups):
+    if any(group.fate in DECIDED for group in groups) or any(rule.sizes for rule in rules):
         return groups
     inside = {position for each in made for position in (each.op, *each.members)}
     others = [

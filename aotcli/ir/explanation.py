@@ -133,6 +133,11 @@ class ChangeRow:
     dtype: str
     names: tuple[str, ...]
 
+    @property
+    def of_saved(self) -> bool:
+        """Whether these are saved under one of the two plans."""
+        return Fate.SAVED in (self.before, self.after)
+
 
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
@@ -147,7 +152,7 @@ class PlanTotals:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a plan under a wish. `rows` are sorted by size; what was saved for it comes with the rest."""
+    """What becomes of a plan under a wish. `rows` are those of saved values first, then by size."""
 
     before: PlanTotals
     after: PlanTotals
@@ -166,7 +171,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """The shortest annotation that turns a decision round: `rules` of a policy file, `patterns` of the command line.
+    """The shortest annotation that turns a decision round: `rules` of a policy file, or `patterns` of the command line.
     `change` is what it does, None where nothing can turn it; `obstacle` says why then."""
 
     rules: tuple[PolicyRule, ...]

@@ -85,10 +85,7 @@ def flip_lines(explanation: Explanation, flip: Flip, target: str) -> Lines:
 
 
 def flip_command(flip: Flip, target: str) -> str:
-    """The command that shows what the annotation does; a rule where the command line cannot say it."""
-    if not flip.patterns:
-        rules = ", ".join(f"{rule.action} {rule.conditions}" for rule in flip.rules)
-        return f"a rule of a policy file: {rules} (--write-policy writes it)"
+    """The command that shows what the annotation does."""
     options = " ".join(f"--{flip.rules[0].action} {shlex.quote(pattern)}" for pattern in flip.patterns)
     return " ".join(word for word in ("aotcli explain", target, options) if word)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.summary import Plan
-from aotcli.ir.explanation import Change, Explanation
+from aotcli.ir.explanation import Change, ChangeRow, Explanation
 from aotcli.ir.trace import Trace
 from aotcli.render.explain_words import FATE_WORDS, details, headline
 from aotcli.render.header import header_lines
@@ -20,6 +20,7 @@ from aotcli.render.units import (
     count_text,
     dtype_text,
     magnitude_text,
+    plural,
     shape_text,
 )
 
@@ -100,7 +101,8 @@ def _flops(flops: int) -> str:
 def _change_table(page: Page, change: Change) -> list[str]:
     if not change.rows:
         return ["No value is treated otherwise."]
-    unit, unit_bytes = column_unit(max(row.nbytes for row in change.rows))
+    rows = [row for row in change.rows if row.of_saved][:_MOST_ROWS] or list(change.rows[:_MOST_ROWS])
+    unit, unit_bytes = column_unit(max(row.nbytes for row in rows))
     columns = [
         Column(unit.rjust(7), right=True),
         Column("n", right=True),
@@ -110,22 +112,32 @@ def _change_table(page: Page, change: Change) -> list[str]:
         Column("was"),
         Column("is"),
     ]
-    body = [
-        (
-            column_bytes(row.nbytes, unit_bytes),
-            count_text(row.count),
-            row.module,
-            row.what,
-            f"{shape_text(row.shape)} {dtype_text(row.dtype)}",
-            FATE_WORDS[row.before],
-            FATE_WORDS[row.after],
-        )
-        for row in change.rows[:_MOST_ROWS]
-    ]
-    lines = table(page, columns, body)
-    if len(change.rows) > _MOST_ROWS:
-        lines.append(f"and {len(change.rows) - _MOST_ROWS} more kinds")
+    lines = table(page, columns, [_change_cells(row, unit_bytes) for row in rows])
+    rest = change.rows[len(rows) :]
+    if rest:
+        lines += page.wrap(f"and {plural(sum(row.count for row in rest), 'value')} more: {_fates(rest)}", 2)
     return lines
+
+
+def _change_cells(row: ChangeRow, unit_bytes: int) -> tuple[str, ...]:
+    return (
+        column_bytes(row.nbytes, unit_bytes),
+        count_text(row.count),
+        row.module,
+        row.what,
+        f"{shape_text(row.shape)} {dtype_text(row.dtype)}",
+        FATE_WORDS[row.before],
+        FATE_WORDS[row.after],
+    )
+
+
+def _fates(rows: Sequence[ChangeRow]) -> str:
+    """``80 forward only, now recomputed``."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        words = f"{FATE_WORDS[row.before]}, now {FATE_WORDS[row.after]}"
+        counts[words] = counts.get(words, 0) + row.count
+    return "; ".join(f"{count_text(count)} {words}" for words, count in counts.items())
 
 
 def _next_steps(page: Page, plan: Plan, explanations: Sequence[Explanation], view: ExplainView) -> list[str]:
@@ -134,7 +146,8 @@ def _next_steps(page: Page, plan: Plan, explanations: Sequence[Explanation], vie
         kinds = "1 more kind of value" if view.hidden == 1 else f"{view.hidden} more kinds of values"
         lines.append(f"{kinds}: --top {len(explanations) + view.hidden}")
     if view.change is not None:
-        lines.append("Keep it: add --write-policy FILE.toml, for --strategy policy, or FILE.py, for checkpointing")
+        text = "Keep it: add --write-policy FILE.toml (for --strategy policy) or FILE.py (for checkpointing)"
+        lines += page.wrap(text, 0)
     elif any(each.flip is not None and each.flip.change is not None for each in explanations):
         words = ["aotcli explain", view.target, *([shlex.quote(view.pattern)] if view.pattern is not None else [])]
         command = " ".join(word for word in words if word)
