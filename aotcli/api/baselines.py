@@ -87,7 +87,9 @@ class BaselineStore:
         try:
             self.new_path(name).unlink(missing_ok=True)
         except OSError as error:
-            raise OutputError(f"{self.new_path(name)} cannot be deleted", why=error.strerror or str(error)) from None
+            raise OutputError(
+                f"{self.new_path(name)} cannot be deleted", why=error.strerror or str(error), fix="delete it yourself"
+            ) from None
 
     def accept(self, name: str, reason: str = "") -> Baseline:
         """Make what waits under `name` the baseline, with the user's reason, and give it.
@@ -217,4 +219,8 @@ def accepted_partitions(baseline: Baseline) -> tuple[Partition, ...]:
             for graph, region in zip(baseline.trace.regions, accepted.regions, strict=True)
         )
     except VerificationError as error:
-        raise RecordError(f"the baseline is damaged: {error.what}", why=error.why) from None
+        raise RecordError(
+            f"the baseline is damaged: {error.what}",
+            why=error.why,
+            fix="restore it from version control, or accept anew",
+        ) from None

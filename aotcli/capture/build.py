@@ -161,7 +161,11 @@ def _copy(definition: Definition, converter: Converter, fake_mode: Any | None, n
         loss = copier.copy(definition.loss)
     except (RuntimeError, TypeError, NotImplementedError) as error:
         if fake_mode is not None:
-            raise WorkloadError("the model cannot be copied", why=str(error)) from error
+            raise WorkloadError(
+                "the model cannot be copied",
+                why=str(error),
+                fix="--tensors real traces the model itself; or name it by a file, which is built anew",
+            ) from error
         notes.append(f"the model could not be copied ({error}): its own buffers are updated")
         return definition
     return replace(definition, model=model, loss=loss, namespace=copier.replaced)
@@ -175,7 +179,11 @@ def _probe(definition: Definition, settings: CaptureSettings, fake_mode: Any | N
         with fake_mode if fake_mode is not None else nullcontext(), context:
             return definition.model(*definition.args, **definition.kwargs)
     except Exception as error:
-        raise WorkloadError("the model raised when it was called", why=explain_error(error, root)) from error
+        raise WorkloadError(
+            "the model raised when it was called",
+            why=explain_error(error, root),
+            fix="call model(*inputs) in Python and mend that first; other inputs: --input 'NAME=f32[8,16]'",
+        ) from error
 
 
 def _files(workload: Workload) -> tuple[Path, ...]:

@@ -194,7 +194,9 @@ def run_user_code(run: Callable[[], Any], what: str, root: Path) -> Any:
     except (AotcliError, KeyboardInterrupt):
         raise
     except Exception as error:
-        raise WorkloadError(what, why=explain_error(error, root)) from error
+        raise WorkloadError(
+            what, why=explain_error(error, root), fix="mend that line; --debug shows the whole traceback"
+        ) from error
 
 
 def bind_inputs(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, ...]:

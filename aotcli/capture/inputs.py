@@ -81,7 +81,9 @@ def parse_inputs(texts: tuple[str, ...]) -> tuple[InputSpec, ...]:
     named = [spec.name for spec in specs if spec.name is not None]
     for name in named:
         if named.count(name) > 1:
-            raise WorkloadError(f"--input: {name!r} is given twice")
+            raise WorkloadError(
+                f"--input: {name!r} is given twice", why="each input has one value", fix="leave one of them out"
+            )
     return specs
 
 

@@ -104,13 +104,19 @@ def _run(script: Script, root: Path) -> None:
         pass
     except SystemExit as error:
         if error.code not in (None, 0):
-            raise WorkloadError(f"{shown} ended with exit status {error.code}") from error
+            raise WorkloadError(
+                f"{shown} ended with exit status {error.code}",
+                why="it ended before the first step of a compiled region was done",
+                fix="run it without aotcli first, and mend that",
+            ) from error
     except (AotcliError, KeyboardInterrupt):
         raise
     except Exception as error:
-        raise WorkloadError(f"{shown} raised before its first step was recorded", why=explain_error(error, root)) from (
-            error
-        )
+        raise WorkloadError(
+            f"{shown} raised before its first step was recorded",
+            why=explain_error(error, root),
+            fix="mend that line; --debug shows the whole traceback",
+        ) from error
     finally:
         sys.argv, sys.path[:] = argv, path
 

@@ -158,6 +158,7 @@ class _Reader:
             raise CaptureError(
                 f"the joint graph holds a {node.op} node, {node.name}",
                 why="AOTAutograd makes graphs of call_function nodes only; this graph was changed by someone else",
+                fix="turn off what changes joint graphs (a custom pass of Inductor's, say), or --level aten",
             )
         role, index = torch_private.placeholder_role(node)
         if role != "primal":

@@ -92,7 +92,9 @@ def _tool_table(path: Path) -> dict[str, Any] | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no valid TOML", why=str(error), fix="correct it at that place") from error
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read", why=str(error.strerror or error)) from error
+        raise ConfigError(
+            f"{path} cannot be read", why=str(error.strerror or error), fix="make it readable, or run elsewhere"
+        ) from error
     tool = document.get("tool", {})
     table = tool.get("aotcli") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):

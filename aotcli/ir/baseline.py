@@ -24,6 +24,7 @@ from aotcli.ir.tensor import tensor_leaves
 from aotcli.ir.trace import Trace
 
 KEY = "baseline"
+_RENEW = "restore it from version control, or accept it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,11 @@ def accepted_decision(graph: JointGraph, region: AcceptedRegion) -> Decision:
     order = canonical_order(graph)
     numbers = [*(number for group in region.saved for number in group.ids), *region.merged, *region.into]
     if not all(0 <= number < len(order) for number in numbers) or len(region.merged) != len(region.into):
-        raise RecordError("the baseline is damaged", why="its plan names nodes that its graph does not have")
+        raise RecordError(
+            "the baseline is damaged", why="its plan names nodes that its graph does not have", fix=_RENEW
+        )
     if not _merges_are_sound(graph, order, region):
-        raise RecordError("the baseline is damaged", why="its plan merges ops that are not the same")
+        raise RecordError("the baseline is damaged", why="its plan merges ops that are not the same", fix=_RENEW)
     names = [graph.nodes[position].name for position in order]
     reasons = {number: Reason(group.rule, group.text) for group in region.saved for number in group.ids}
     in_order = sorted(reasons, key=order.__getitem__)

@@ -39,13 +39,17 @@ def read_text(path: str | PathLike[str]) -> str:
         raise RecordError(f"{_shown(path)} cannot be read", why=error.strerror or str(error), fix=fix) from None
     if len(raw) > MOST_BYTES:
         raise RecordError(
-            f"{_shown(path)} is too large", why=f"aotcli reads records up to {MOST_BYTES >> 20} MiB of text"
+            f"{_shown(path)} is too large",
+            why=f"aotcli reads records up to {MOST_BYTES >> 20} MiB of text",
+            fix="give a file that `aotcli trace MODEL -o FILE` wrote",
         )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RecordError(
-            f"{_shown(path)} is no record", why=f"it is no text: byte {error.start} is not UTF-8"
+            f"{_shown(path)} is no record",
+            why=f"it is no text: byte {error.start} is not UTF-8",
+            fix="give a file that `aotcli trace MODEL -o FILE` wrote",
         ) from None
 
 

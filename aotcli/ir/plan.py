@@ -77,7 +77,11 @@ def plan_of(trace: Trace, partitions: Sequence[Partition]) -> Plan:
     Raises RecordError where they are not: another count, other graphs, or more than one strategy.
     """
     if len(partitions) != len(trace.regions):
-        raise RecordError(f"{len(partitions)} partitions do not make a plan for {len(trace.regions)} regions")
+        raise RecordError(
+            f"{len(partitions)} partitions do not make a plan for {len(trace.regions)} regions",
+            why="a plan has one partition for each region",
+            fix="partition the whole trace",
+        )
     if len({partition.strategy for partition in partitions}) > 1:
         raise RecordError("a plan file holds the plan of one strategy", fix="give --strategy once")
     first = partitions[0] if partitions else None
@@ -98,7 +102,11 @@ def _option(value: object) -> Option:
 
 def _region(graph: JointGraph, partition: Partition) -> PlanRegion:
     if partition.fingerprint != graph.fingerprint:
-        raise RecordError(f"the partition of {graph.name} was made for another graph")
+        raise RecordError(
+            f"the partition of {graph.name} was made for another graph",
+            why=f"it is for {partition.fingerprint}, and the graph is {graph.fingerprint}",
+            fix="partition this trace again",
+        )
     order = canonical_order(graph)
     place = {graph.nodes[position].name: rank for rank, position in enumerate(order)}
     described = [describe_node(graph.nodes[position]) for position in order]
@@ -190,7 +198,11 @@ def decision_from_plan(graph: JointGraph, region: PlanRegion) -> Decision:
     order = canonical_order(graph)
     ids = [value.id for value in region.saved] + [number for pair in region.replaced for number in pair]
     if not all(0 <= number < len(order) for number in ids):
-        raise RecordError(f"the plan for {region.name} names nodes that the graph does not have")
+        raise RecordError(
+            f"the plan for {region.name} names nodes that the graph does not have",
+            why=f"the graph has {len(order)} nodes",
+            fix="the plan is damaged: make it again with `aotcli partition MODEL -o PLAN`",
+        )
     names = [graph.nodes[position].name for position in order]
     return Decision(
         saved=tuple((names[value.id], Reason(value.rule, value.reason)) for value in region.saved),

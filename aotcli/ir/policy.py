@@ -156,7 +156,11 @@ def _rule(table: object, label: str) -> PolicyRule:
         raise ConfigError(f"{label}: min_bytes is above max_bytes", why="no value is as large", fix="exchange them")
     submodules = given.get("submodules", True)
     if not isinstance(submodules, bool) or ("submodules" in given and "module" not in given):
-        raise ConfigError(f"{label}: submodules is {submodules!r}", why="it takes true or false, beside a module")
+        raise ConfigError(
+            f"{label}: submodules is {submodules!r}",
+            why="it takes true or false, beside a module",
+            fix="submodules = false",
+        )
     return PolicyRule(
         _action(label, given.get("action")),
         module=texts.get("module"),

@@ -69,7 +69,9 @@ def load_trace(text: str) -> Trace:
         try:
             verify_graph(graph)
         except VerificationError as error:
-            raise RecordError(f"the record is damaged: {error.what}", why=error.why) from None
+            raise RecordError(
+                f"the record is damaged: {error.what}", why=error.why, fix="trace the model again"
+            ) from None
     trace = replace(trace, regions=graphs, notes=(*trace.notes, note) if note else trace.notes)
     check_torch_decision(trace)
     return trace

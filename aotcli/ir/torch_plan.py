@@ -30,7 +30,11 @@ def decision_of_torch(graph: JointGraph, region: TorchRegion) -> Decision:
 def check_torch_decision(trace: Trace) -> None:
     """Raises RecordError where the decision is not about the record's graphs."""
     if trace.torch_decision and len(trace.torch_decision) != len(trace.regions):
-        raise RecordError("the record is damaged at torch_decision", why="it has another number of regions")
+        raise RecordError(
+            "the record is damaged at torch_decision",
+            why="it has another number of regions",
+            fix="trace the model again",
+        )
     for position, region in enumerate(trace.torch_decision):
         graph = trace.regions[position]
         names = [*region.saved, *(name for pair in region.replaced for name in pair)]
@@ -39,4 +43,5 @@ def check_torch_decision(trace: Trace) -> None:
             raise RecordError(
                 f"the record is damaged at torch_decision[{position}]",
                 why=f"it names {unknown!r}, which {graph.name} does not have",
+                fix="trace the model again",
             )

@@ -145,7 +145,11 @@ def _unknown(name: str) -> StrategyError:
 
 def _load_from_file(path: Path, attribute: str) -> Any:
     if not path.is_file():
-        raise StrategyError(f"there is no file {path}", why="a strategy FILE.py:NAME is read from that file")
+        raise StrategyError(
+            f"there is no file {path}",
+            why="a strategy FILE.py:NAME is read from that file",
+            fix="give its path as seen from this folder",
+        )
     spec = importlib.util.spec_from_file_location(f"aotcli_user_strategy_{path.stem}", path)
     assert spec is not None  # a path that ends in .py always has a loader
     assert spec.loader is not None
@@ -153,7 +157,11 @@ def _load_from_file(path: Path, attribute: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise StrategyError(f"{path} cannot be imported", why=f"{type(error).__name__}: {error}") from error
+        raise StrategyError(
+            f"{path} cannot be imported",
+            why=f"{type(error).__name__}: {error}",
+            fix="mend that line; --debug shows the whole traceback",
+        ) from error
     if attribute not in vars(module):
         public = [key for key in vars(module) if not key.startswith("_")]
         raise StrategyError(

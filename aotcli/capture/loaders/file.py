@@ -49,7 +49,9 @@ def _no_such_file(path: Path) -> WorkloadError:
         fix = f"name a file in it: {path.as_posix()}/{names[0]}" if names else "name a Python file"
         return WorkloadError(f"{path} is a folder", fix=fix)
     if not folder.is_dir():
-        return WorkloadError(f"no such file: {path}", why=f"there is no folder {folder}")
+        return WorkloadError(
+            f"no such file: {path}", why=f"there is no folder {folder}", fix="give the path as seen from this folder"
+        )
     names = sorted(each.name for each in folder.glob("*.py"))
     near = get_close_matches(path.name, names, n=3, cutoff=0.4)
     shown = ", ".join((folder / each).as_posix() for each in near)
@@ -100,7 +102,11 @@ def _run_file(file: Path, root: Path) -> tuple[dict[str, Any], bool]:
             fix="put what only a script does under `if __name__ == '__main__':`",
         ) from error
     except Exception as error:
-        raise WorkloadError(f"{shown} raised while it was imported", why=explain_error(error, root)) from error
+        raise WorkloadError(
+            f"{shown} raised while it was imported",
+            why=explain_error(error, root),
+            fix="mend that line; --debug shows the whole traceback",
+        ) from error
 
 
 def _module_of(file: Path) -> tuple[Path, str]:
@@ -125,7 +131,11 @@ def _execute(file: Path, name: str) -> ModuleType:
     loader = SourceFileLoader(name, str(file))
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)
     if spec is None:
-        raise WorkloadError(f"{file.name} cannot be imported")
+        raise WorkloadError(
+            f"{file.name} cannot be imported",
+            why="Python has no loader for a file of this kind",
+            fix="give a file that ends in .py",
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     loader.exec_module(module)

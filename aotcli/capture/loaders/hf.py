@@ -62,9 +62,13 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise WorkloadError(f"cannot read {path}", why=error.strerror or str(error)) from error
+        raise WorkloadError(
+            f"cannot read {path}",
+            why=error.strerror or str(error),
+            fix="give a config.json, or the name of a model type",
+        ) from error
     except ValueError as error:
-        raise WorkloadError(f"{path} is not JSON", why=str(error)) from error
+        raise WorkloadError(f"{path} is not JSON", why=str(error), fix="give a config.json of transformers") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
         raise WorkloadError(
             f"{path} is no configuration of transformers", why="it has no `model_type`", fix="give a config.json"
@@ -122,7 +126,11 @@ def _construct(config_class: Any, spec: str, fields: dict[str, Any]) -> Any:
     try:
         return config_class(**fields)
     except Exception as error:
-        raise WorkloadError(f"{spec}: its configuration is refused", why=f"{type(error).__name__}: {error}") from error
+        raise WorkloadError(
+            f"{spec}: its configuration is refused",
+            why=f"{type(error).__name__}: {error}",
+            fix="correct that field, in the file or by --set NAME=VALUE",
+        ) from error
 
 
 def _known_fields(config: Any) -> dict[str, Any]:
@@ -157,7 +165,11 @@ def _choose_class(transformers: Any, spec: str, config: Any) -> tuple[str, Label
             return _first(names[config.model_type]), labels
     if config.model_type in modeling_auto.MODEL_MAPPING_NAMES:
         return _first(modeling_auto.MODEL_MAPPING_NAMES[config.model_type]), None
-    raise WorkloadError(f"{spec}: transformers has no model class for {config.model_type!r}")
+    raise WorkloadError(
+        f"{spec}: transformers has no model class for {config.model_type!r}",
+        why="the type is a part of other models, or made for something else than training",
+        fix="name the model that it is part of, or build it in a file of your own",
+    )
 
 
 def _first(names: str | tuple[str, ...]) -> str:
@@ -173,7 +185,11 @@ def _import_class(transformers: Any, spec: str, name: str) -> Any:
     try:
         return _lazily(spec, lambda: getattr(transformers, name))
     except AttributeError as error:
-        raise WorkloadError(f"{spec}: transformers has no class {name!r}", why="named by `architectures`") from error
+        raise WorkloadError(
+            f"{spec}: transformers has no class {name!r}",
+            why="named by `architectures`",
+            fix="leave `architectures` out of the configuration, or install the transformers that has it",
+        ) from error
 
 
 def _lazily(spec: str, get: Callable[[], Any]) -> Any:
@@ -182,12 +198,16 @@ def _lazily(spec: str, get: Callable[[], Any]) -> Any:
         return get()
     except (ImportError, RuntimeError) as error:
         if importlib.util.find_spec("torchvision") is None:
-            raise EnvironmentProblem(f"{spec}: transformers cannot be imported", why=str(error)) from error
+            raise EnvironmentProblem(
+                f"{spec}: transformers cannot be imported", why=str(error), fix="pip install --upgrade transformers"
+            ) from error
     try:
         import_beside_torchvision("torchvision")
         return get()
     except (ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(f"{spec}: transformers cannot be imported", why=str(error)) from error
+        raise EnvironmentProblem(
+            f"{spec}: transformers cannot be imported", why=str(error), fix="pip install --upgrade transformers"
+        ) from error
 
 
 def _make_model(transformers: Any, spec: str, model_class: Any, config: Any) -> Any:
@@ -200,7 +220,9 @@ def _make_model(transformers: Any, spec: str, model_class: Any, config: Any) -> 
         raise
     except Exception as error:
         raise WorkloadError(
-            f"{spec}: {model_class.__name__} raised while it was built", why=f"{type(error).__name__}: {error}"
+            f"{spec}: {model_class.__name__} raised while it was built",
+            why=f"{type(error).__name__}: {error}",
+            fix="other settings may do: --set NAME=VALUE; --debug shows the whole traceback",
         ) from error
     finally:
         transformers.logging.set_verbosity(verbosity)

@@ -40,7 +40,11 @@ def _import(module_name: str, root: Path) -> ModuleType:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise WorkloadError(f"{module_name} raised on import", why=explain_error(error, root)) from error
+            raise WorkloadError(
+                f"{module_name} raised on import",
+                why=explain_error(error, root),
+                fix="mend that line; --debug shows the whole traceback",
+            ) from error
         raise WorkloadError(
             f"no module {module_name!r}",
             why=f"{error.name!r} is not importable from {Path.cwd().name}/",
@@ -49,4 +53,8 @@ def _import(module_name: str, root: Path) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except Exception as error:
-        raise WorkloadError(f"{module_name} raised on import", why=explain_error(error, root)) from error
+        raise WorkloadError(
+            f"{module_name} raised on import",
+            why=explain_error(error, root),
+            fix="mend that line; --debug shows the whole traceback",
+        ) from error

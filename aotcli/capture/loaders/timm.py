@@ -88,7 +88,11 @@ def _create(timm: Any, spec: str, name: str, arguments: dict[str, Any], size: in
 
 
 def _build_failed(spec: str, error: BaseException) -> WorkloadError:
-    return WorkloadError(f"{spec} raised while it was built", why=f"{type(error).__name__}: {error}")
+    return WorkloadError(
+        f"{spec} raised while it was built",
+        why=f"{type(error).__name__}: {error}",
+        fix="other settings may do: --set NAME=VALUE; --debug shows the whole traceback",
+    )
 
 
 def _images(model: Any, batch: int, size: int | None) -> Any:
