@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from aotcli.api import draw as draw
     from aotcli.api import load as load
     from aotcli.api import partition as partition
+    from aotcli.api import report as report
     from aotcli.api import save as save
     from aotcli.api import trace as trace
     from aotcli.api import validate as validate
     from aotcli.lowering.partitioner import Partitioner as Partitioner
 
 __version__ = "0.1.0"
-__all__ = ["Partitioner", "__version__", "compile", "diff", "draw", "load", "partition", "save", "trace", "validate"]
+__all__ = ["Partitioner", "__version__", "compile", "diff", "draw", "load", "partition", "report", "save", "trace", "validate"]
 
-_FROM_API = frozenset({"compile", "diff", "draw", "load", "partition", "save", "trace", "validate"})
+_FROM_API = frozenset({"compile", "diff", "draw", "load", "partition", "report", "save", "trace", "validate"})
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 from aotcli.analysis.assemble import decision_of
 from aotcli.analysis.cost import traffic
@@ -14,7 +16,6 @@ from aotcli.analysis.summary import Plan, summarize_plan_recomputed
 from aotcli.ir.difference import Difference
 from aotcli.ir.fingerprint import canonical_order
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.pairing import Pairing
 from aotcli.ir.partition import Partition
 from aotcli.ir.trace import Trace
 
@@ -24,7 +25,8 @@ class FrontPoint:
     """One plan of the trade-off: what it saves, and what that costs.
 
     `moved_bytes` is what its recomputed ops read and write, each run alone: pointwise ops have no FLOPs, and are not
-    free. `arguments` are the command-line words that ask for it. `chosen` marks the report's own plan.
+    free. `cost` is in the trade-off's unit. `arguments` are the command-line words that ask for it. `chosen` marks the
+    report's own plan.
     """
 
     label: str
@@ -34,7 +36,22 @@ class FrontPoint:
     recompute_flops: int
     moved_bytes: int
     peak_bytes: int
+    cost: int = 0
     chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOff:
+    """Saved bytes against the cost of recomputing, in `unit` ("ps" or "FLOP"; `estimate` says by which estimate).
+
+    `corners` are (saved bytes, cost) from the most bytes to the fewest: no plan at all lies below the line that joins
+    them. `points` are plans of strategies.
+    """
+
+    unit: str
+    estimate: str
+    corners: tuple[tuple[int, int], ...]
+    points: tuple[FrontPoint, ...]
 
 
 @dataclass(frozen=True)
@@ -52,18 +69,17 @@ class RegionReport:
 class OtherStep:
     """What the report's plan is compared with; the report's own step is the right side of `difference`.
 
-    `pairings` has one for each region that both sides have, in their order.
+    `trace` and `plan` are None where the other side is a plan file whose graph is not known.
     """
 
-    trace: Trace
-    plan: Plan
     difference: Difference
-    pairings: tuple[Pairing, ...]
+    trace: Trace | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """A planned step. `front` is empty where no trade-off was computed; `other` is None where nothing is compared.
+    """A planned step. `trade_off` is None where none was computed, `other` where nothing is compared.
 
     `command` is the command line that makes this report again; `with_source` shows the text of source lines.
     """
@@ -71,7 +87,7 @@ class StepReport:
     trace: Trace
     plan: Plan
     regions: tuple[RegionReport, ...]
-    front: tuple[FrontPoint, ...] = ()
+    trade_off: TradeOff | None = None
     other: OtherStep | None = None
     command: str = ""
     with_source: bool = False
@@ -90,7 +106,7 @@ def _region(graph: JointGraph, partition: Partition) -> RegionReport:
     return RegionReport(graph, partition, tuple(ids), lifetimes, roll_up(graph, partition))
 
 
-def front_point(trace: Trace, plan: Plan, arguments: str, *, chosen: bool = False) -> FrontPoint:
+def front_point(trace: Trace, plan: Plan, arguments: str, *, cost: int = 0, chosen: bool = False) -> FrontPoint:
     """A plan as a point of the trade-off."""
     return FrontPoint(
         label=plan.label,
@@ -98,13 +114,15 @@ def front_point(trace: Trace, plan: Plan, arguments: str, *, chosen: bool = Fals
         saved_bytes=plan.saved_bytes,
         recomputed_ops=summarize_plan_recomputed(trace, plan).ops,
         recompute_flops=plan.recompute_flops,
-        moved_bytes=_moved_bytes(trace.regions, plan.partitions),
+        moved_bytes=moved_bytes(trace.regions, plan.partitions),
         peak_bytes=plan.peak_bytes,
+        cost=cost,
         chosen=chosen,
     )
 
 
-def _moved_bytes(graphs: Sequence[JointGraph], partitions: Sequence[Partition]) -> int:
+def moved_bytes(graphs: Sequence[JointGraph], partitions: Sequence[Partition]) -> int:
+    """What the ops that run again read and write, each run alone."""
     moved = 0
     for graph, partition in zip(graphs, partitions, strict=True):
         for name in partition.recomputed:
@@ -112,3 +130,16 @@ def _moved_bytes(graphs: Sequence[JointGraph], partitions: Sequence[Partition]) 
                 each = traffic(graph, graph[name])
                 moved += each.read_bytes + each.written_bytes
     return moved
+
+
+def add_fronts(fronts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
+    """The front of several regions together, from the corners of each: whatever saves a byte most cheaply goes first
+    (the Minkowski sum of convex curves)."""
+    fronts = [front for front in fronts if front]
+    nbytes, cost = sum(front[0][0] for front in fronts), sum(front[0][1] for front in fronts)
+    steps = [(a[0] - b[0], b[1] - a[1]) for front in fronts for a, b in pairwise(front) if a[0] > b[0]]
+    corners = [(nbytes, cost)]
+    for fewer, dearer in sorted(steps, key=lambda step: Fraction(step[1], step[0])):
+        nbytes, cost = nbytes - fewer, cost + dearer
+        corners.append((nbytes, cost))
+    return tuple(corners)

@@ -22,6 +22,7 @@ from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
 from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
 from aotcli.api.diff import DiffResult, diff
 from aotcli.api.draw import DrawResult, draw
+from aotcli.api.reporting import ReportResult, report
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
 from aotcli.errors import InputError, StrategyError
@@ -41,6 +42,7 @@ __all__ = [
     "DrawResult",
     "FoundTrace",
     "PartitionResult",
+    "ReportResult",
     "ValidationResult",
     "capture",
     "cheaper_alternative",
@@ -55,6 +57,7 @@ __all__ = [
     "needs_model",
     "parse_strategy",
     "partition",
+    "report",
     "save",
     "strategies",
     "trace",

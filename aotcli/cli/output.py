@@ -33,6 +33,7 @@ _MARKS = {
     "github": "# written by aotcli\n",
     "markdown": "<!-- written by aotcli -->\n",
     "json": "",
+    "html": "",
     "junit": "",
 }
 _OURS = (

@@ -13,6 +13,7 @@ from aotcli.cli.commands.draw import draw
 from aotcli.cli.commands.explain import explain
 from aotcli.cli.commands.lint import lint
 from aotcli.cli.commands.partition import partition
+from aotcli.cli.commands.report import report
 from aotcli.cli.commands.show import show
 from aotcli.cli.commands.strategies import strategies
 from aotcli.cli.commands.trace import ScriptCommand, trace
@@ -32,6 +33,7 @@ def register(app: typer.Typer) -> None:
     """Add every command to `app`."""
     app.command(rich_help_panel=LOOK, cls=ScriptCommand)(trace)
     app.command(rich_help_panel=LOOK)(show)
+    app.command(rich_help_panel=LOOK)(report)
     app.command(rich_help_panel=LOOK)(draw)
     app.command(rich_help_panel=DECIDE)(partition)
     app.command(rich_help_panel=DECIDE)(explain)

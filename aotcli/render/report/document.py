@@ -7,10 +7,12 @@ lists is two columns: how many each has, and all of them one after another.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
-from aotcli.analysis.report import RegionReport, StepReport
+from aotcli.analysis.report import FrontPoint, StepReport
+from aotcli.ir.sizes import size_text
 from aotcli.render.report.changes import changes_document
 from aotcli.render.report.memory import memory_document
 from aotcli.render.report.nodes import nodes_document
@@ -33,7 +35,7 @@ def report_document(report: StepReport) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict_document(report),
         "regions": regions,
-        "front": _front(report),
+        "trade_off": _trade_off(report),
         "changes": changes_document(report),
         "strings": strings.texts,
     }
@@ -54,10 +56,17 @@ def _region(report: StepReport, place: int, strings: Strings) -> dict[str, Any]:
     }
 
 
-def _front(report: StepReport) -> dict[str, Any]:
-    columns = ("label", "arguments", "saved_bytes", "recomputed_ops", "recompute_flops", "moved_bytes", "peak_bytes")
-    found: dict[str, Any] = {name: [getattr(point, name) for point in report.front] for name in columns}
-    return {**found, "chosen": [point.chosen for point in report.front]}
+def _trade_off(report: StepReport) -> dict[str, Any] | None:
+    found = report.trade_off
+    if found is None:
+        return None
+    columns = tuple(field.name for field in dataclasses.fields(FrontPoint))
+    return {
+        "unit": found.unit,
+        "estimate": found.estimate,
+        "corners": [[nbytes, cost, f"--strategy budget:{size_text(nbytes)}"] for nbytes, cost in found.corners],
+        "points": {name: [getattr(point, name) for point in found.points] for name in columns},
+    }
 
 
 def document_text(document: dict[str, Any]) -> str:
@@ -66,8 +75,3 @@ def document_text(document: dict[str, Any]) -> str:
     # U+2028 and U+2029 are harmless in JSON, and lone surrogates cannot be encoded.
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def region_names(regions: tuple[RegionReport, ...]) -> list[str]:
-    """Names of regions, for the page's selector."""
-    return [region.graph.name for region in regions]

@@ -144,4 +144,6 @@ def _ends(
         sources[place[source]] = None
         targets[place[target]] = None
     empty: tuple[dict[int, None], dict[int, None]] = ({}, {})
-    return tuple((tuple(pair[0]), tuple(pair[1])) for pair in (found.get((x.source, x.target), empty) for x in base.links))
+    return tuple(
+        (tuple(pair[0]), tuple(pair[1])) for pair in (found.get((x.source, x.target), empty) for x in base.links)
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from aotcli.analysis.op_names import node_label
 from aotcli.analysis.peak import PeakPlace
-from aotcli.analysis.report import StepReport, front_point
+from aotcli.analysis.report import StepReport, moved_bytes
 from aotcli.analysis.summary import Plan, summarize_plan_recomputed
 from aotcli.ir.trace import Trace
 from aotcli.render.header import device_text, input_texts, parameter_texts, step_text
@@ -46,7 +46,7 @@ def _eager_change(trace: Trace, plan: Plan) -> str:
 def _tiles(report: StepReport) -> list[dict[str, str]]:
     trace, plan = report.trace, report.plan
     recomputed = summarize_plan_recomputed(trace, plan)
-    moved = front_point(trace, plan, "").moved_bytes
+    moved = moved_bytes(trace.regions, plan.partitions)
     again = [recompute_text(recomputed).partition(", ")[2]]
     if moved:
         again.append(f"{magnitude_text(plan.recompute_flops, 'FLOP')}; they move {bytes_text(moved)} unfused")
