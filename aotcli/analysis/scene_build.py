@@ -18,9 +18,10 @@ from aotcli.analysis.scene_boxes import SceneBuilder
 from aotcli.analysis.scene_calls import split_calls
 from aotcli.analysis.scene_open import Openness, assign_boxes, matches, open_modules
 from aotcli.analysis.scene_select import focus_step, keep_saved, keep_side
-from aotcli.analysis.scene_step import Step, step_of
+from aotcli.analysis.scene_step import Step, is_hidden, step_of
+from aotcli.analysis.summary import count_storages
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.partition import Partition
+from aotcli.ir.partition import Category, Partition
 
 DEFAULT_LIMIT = 60
 PARTS = ("forward", "backward", "joint", "saved")
@@ -58,7 +59,14 @@ def build_scene(graph: JointGraph, partition: Partition | None, options: SceneOp
     """
     options = options or SceneOptions()
     plan = None if options.only == "joint" else partition
-    step = step_of(graph, plan, views="views" in options.show or _is_hidden(graph, options.focus))
+    focused = graph.index.get(options.focus or "")
+    hidden = focused is not None and is_hidden(graph.nodes[focused], views=False)
+    step = step_of(graph, plan, views="views" in options.show or hidden)
+    return scene_of_step(step, plan, options)
+
+
+def scene_of_step(step: Step, partition: Partition | None, options: SceneOptions) -> Scene:
+    """The scene of a step; `partition` gives the totals. Raises what `build_scene` raises."""
     if options.focus is not None:
         step = focus_step(step, options.focus, options.radius)
     if options.only in ("forward", "backward"):
@@ -110,13 +118,6 @@ def _covers_siblings(tree: ModuleTree, path: str, patterned: set[str]) -> bool:
     )
 
 
-def _is_hidden(graph: JointGraph, focus: str | None) -> bool:
-    from aotcli.analysis.scene_step import is_view
-
-    position = graph.index.get(focus) if focus is not None else None
-    return position is not None and is_view(graph.nodes[position])
-
-
 def _totals(step: Step, partition: Partition | None) -> SceneTotals:
     if partition is None:
         forward = sum(unit.side == "forward" for unit in step.units)
@@ -127,7 +128,7 @@ def _totals(step: Step, partition: Partition | None) -> SceneTotals:
         backward_ops=len(partition.backward_nodes),
         recomputed_ops=len(partition.recomputed),
         saved_bytes=partition.saved_bytes,
-        saved_values=len(partition.saved),
+        saved_values=count_storages(partition, Category.ACTIVATION),
         peak_bytes=partition.peak_bytes,
         forward_flops=partition.forward_flops,
         backward_flops=partition.backward_flops,

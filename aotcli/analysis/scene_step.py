@@ -66,6 +66,13 @@ def is_view(node: Node) -> bool:
     return node.target == _GETITEM or not _VIEWS.isdisjoint(node.tags)
 
 
+def is_hidden(node: Node, *, views: bool) -> bool:
+    """Whether a picture has no box for an op: sizes never, views and small constants not without `views`."""
+    if node.kind is not NodeKind.OP or isinstance(node.value, SymbolSpec):
+        return True
+    return not views and (is_view(node) or _is_small_constant(node))
+
+
 def step_of(graph: JointGraph, partition: Partition | None, *, views: bool = False) -> Step:
     """The units of a region: of both halves of `partition`, or of the joint graph where it is None."""
     tracer = _Tracer(graph, partition, views=views)

@@ -13,12 +13,23 @@ from aotcli.render.units import bytes_text, dtype_text, magnitude_text, plural, 
 
 MOST_OPS_LISTED = 12
 
+# Before the label of what differs between two graphs.
+CHANGE_SIGNS = {
+    Change.SAME: "",
+    Change.ADDED: "+ ",
+    Change.REMOVED: "− ",
+    Change.CHANGED: "≠ ",
+    Change.NOW_SAVED: "+ ",
+    Change.NOW_RECOMPUTED: "− ",
+}
+
 
 def box_lines(box: Box, usual_dtype: str = "") -> tuple[str, ...]:
     """The label and the detail: one line for small things. `usual_dtype` goes without saying."""
     if box.kind is BoxKind.SAVED:
-        return tuple(plain(line) for line in saved_lines(box, usual_dtype))
-    label = box.label
+        shape, size = saved_lines(box, usual_dtype)
+        return plain(CHANGE_SIGNS[box.change] + shape), plain(size)
+    label = CHANGE_SIGNS[box.change] + box.label
     if box.kind is BoxKind.MODULE and box.module_type and not any(char.isalpha() for char in label):
         label += f" {box.module_type}"  # a number alone says nothing
     label += f" ×{box.count}" if _says_count(box) else ""

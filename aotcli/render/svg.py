@@ -24,7 +24,7 @@ from aotcli.render.svg_style import (
 )
 from aotcli.render.text_width import fit_width, text_width
 
-MARK = "<!-- written by aotcli -->"
+MARK = '<?xml version="1.0" encoding="utf-8"?>\n<!-- written by aotcli -->'
 MARGIN = 12.0
 _TITLE_SIZE = 16.0
 _LINE = 15.0

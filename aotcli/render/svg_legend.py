@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from aotcli.analysis.scene import BoxKind, Change, LinkKind, Scene
+from aotcli.render.scene_text import CHANGE_SIGNS
 from aotcli.render.svg_style import (
     BACKWARD,
     CHANGE_COLORS,
-    CHANGE_SIGNS,
     END,
     FORWARD,
     INPUT,
@@ -88,7 +88,7 @@ def _items(scene: Scene) -> list[Item]:
     items += [(_link_sample(kind), text) for kind, text in _LINK_WORDS.items() if kind in kinds]
     changes = {box.change for box in scene.boxes} - {Change.SAME}
     items += [
-        (_change_sample(change), f"{CHANGE_SIGNS[change]} {change}") for change in CHANGE_COLORS if change in changes
+        (_change_sample(change), f"{CHANGE_SIGNS[change]}{change}") for change in CHANGE_COLORS if change in changes
     ]
     return items
 

@@ -47,13 +47,6 @@ CHANGE_COLORS = {
     Change.NOW_SAVED: GOLD,
     Change.NOW_RECOMPUTED: BLUE,
 }
-CHANGE_SIGNS = {
-    Change.ADDED: "+",
-    Change.REMOVED: "−",
-    Change.CHANGED: "≠",
-    Change.NOW_SAVED: "+",
-    Change.NOW_RECOMPUTED: "−",
-}
 
 LINK_COLORS = {
     LinkKind.FLOW: "#4f86ad",

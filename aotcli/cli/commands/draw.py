@@ -65,7 +65,9 @@ def draw(
     ] = None,
     collapse: Annotated[
         list[str] | None,
-        typer.Option("--collapse", help="Show these modules as one box.", metavar="PATTERN", rich_help_panel=VIEW_PANEL),
+        typer.Option(
+            "--collapse", help="Show these modules as one box.", metavar="PATTERN", rich_help_panel=VIEW_PANEL
+        ),
     ] = None,
     unfold: Annotated[
         bool, typer.Option("--unfold", help="Draw each of equal layers.", rich_help_panel=VIEW_PANEL)
