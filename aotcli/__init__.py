@@ -26,7 +26,19 @@ if TYPE_CHECKING:
     from aotcli.lowering.partitioner import Partitioner as Partitioner
 
 __version__ = "0.1.0"
-__all__ = ["Partitioner", "__version__", "compile", "diff", "draw", "load", "partition", "report", "save", "trace", "validate"]
+__all__ = [
+    "Partitioner",
+    "__version__",
+    "compile",
+    "diff",
+    "draw",
+    "load",
+    "partition",
+    "report",
+    "save",
+    "trace",
+    "validate",
+]
 
 _FROM_API = frozenset({"compile", "diff", "draw", "load", "partition", "report", "save", "trace", "validate"})
 
