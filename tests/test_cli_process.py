@@ -114,7 +114,7 @@ class TestExitCodes:
         while not (folder / "started").exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
         assert (process.returncode, out) == (130, "")
         assert "Traceback" not in err
 
