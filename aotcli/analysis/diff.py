@@ -119,8 +119,8 @@ def _compare(left: DiffSide, right: DiffSide, pair: RegionPair, number: int, yar
     measured = None
     if yardstick is not None:
         measured = (
-            _region(left.trace, yardstick.left, pair.left),
-            _region(right.trace, yardstick.right, pair.right),
+            there if yardstick.left is left.plan else _region(left.trace, yardstick.left, pair.left),
+            here if yardstick.right is right.plan else _region(right.trace, yardstick.right, pair.right),
         )
     judge = Judge(pair.same_graph, measured)
     places = None if pair.same_graph or pair.partial else find_places(there.graph, here.graph, pair.pairing)

@@ -20,8 +20,9 @@ from aotcli.ir.pairing import Pairing
 def layer_of(path: str | None) -> str:
     """The layer that a module belongs to: its path up to the last number, "" where there is none."""
     parts = (path or "").split(".")
-    last = max((position for position, part in enumerate(parts) if part.isdigit()), default=-1)
-    return ".".join(parts[: last + 1])
+    while parts and not parts[-1].isdigit():
+        parts.pop()
+    return ".".join(parts)
 
 
 class PlaceSide:
@@ -52,7 +53,11 @@ class PlaceSide:
     @cached_property
     def layer_sizes(self) -> Counter[str]:
         """Ops of each layer."""
-        return Counter(layer_of(node.module) for node in self.graph.nodes if node.kind is NodeKind.OP)
+        modules = Counter(node.module for node in self.graph.nodes if node.kind is NodeKind.OP)
+        sizes: Counter[str] = Counter()
+        for module, count in modules.items():
+            sizes[layer_of(module)] += count
+        return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +125,16 @@ def _within(side: PlaceSide) -> Iterator[tuple[int, int]]:
 
 def _across(left: PlaceSide, right: PlaceSide, pairing: Pairing) -> Iterator[tuple[int, int]]:
     """Odd nodes of the two sides that read, or are read by, the same paired node, within one layer."""
+    if not left.odd or not right.odd:
+        return
     layers = _layer_pairs(left, right, pairing)
-    for neighbours_left, neighbours_right in (
-        (left.graph.users_of, right.graph.users_of),
-        (left.graph.inputs_of, right.graph.inputs_of),
+    inputs, users = left.graph.inputs_of, left.graph.users_of
+    for back, neighbours_left, neighbours_right in (
+        (inputs, users, right.graph.users_of),
+        (users, inputs, right.graph.inputs_of),
     ):
-        for there, here in enumerate(pairing.right_of):
+        for there in sorted({near for position in left.odd for near in back[position]}):
+            here = pairing.right_of[there]
             if here < 0:
                 continue
             mine = [p for p in neighbours_left[there] if p in left.odd]
@@ -158,10 +167,15 @@ def _same_layer(
 def _layer_pairs(left: PlaceSide, right: PlaceSide, pairing: Pairing) -> set[tuple[str, str]]:
     """Which layer is which: the one that most of its paired ops lie in, seen from both sides; layers of one name where
     neither has pairs."""
+    nodes, others = left.graph.nodes, right.graph.nodes
+    modules = Counter(
+        (nodes[there].module, others[here].module)
+        for there, here in enumerate(pairing.right_of)
+        if here >= 0 and nodes[there].kind is NodeKind.OP
+    )
     votes: Counter[tuple[str, str]] = Counter()
-    for there, here in enumerate(pairing.right_of):
-        if here >= 0 and left.graph.nodes[there].kind is NodeKind.OP:
-            votes[layer_of(left.graph.nodes[there].module), layer_of(right.graph.nodes[here].module)] += 1
+    for (mine, other), count in modules.items():
+        votes[layer_of(mine), layer_of(other)] += count
     best: list[dict[str, tuple[int, str]]] = [{}, {}]
     for (mine, other), count in votes.items():
         best[0][mine] = max(best[0].get(mine, (0, "")), (count, other))

@@ -69,15 +69,20 @@ def _change(
 
 
 def _in_value(node: Node, other: Node) -> tuple[Aspect, _Sides] | None:
-    leaves = zip(tensor_leaves(node.value), tensor_leaves(other.value), strict=False)
-    pairs = [pair for pair in leaves if pair[0] is not pair[1]]
-    for aspect, sides in (
-        *((Aspect.DEVICE, ((a.device,), (b.device,))) for a, b in pairs),
-        *((Aspect.DTYPE, ((a.dtype,), (b.dtype,))) for a, b in pairs),
-        *((Aspect.SHAPE, _extents(a, b)) for a, b in pairs),
-    ):
-        if sides[0] != sides[1]:
-            return aspect, sides
+    mine, theirs = node.value, other.value
+    if isinstance(mine, TensorSpec) and isinstance(theirs, TensorSpec):
+        pairs = [(mine, theirs)]
+    else:
+        pairs = list(zip(tensor_leaves(mine), tensor_leaves(theirs), strict=False))
+    for a, b in pairs:
+        if a.device != b.device:
+            return Aspect.DEVICE, ((a.device,), (b.device,))
+    for a, b in pairs:
+        if a.dtype != b.dtype:
+            return Aspect.DTYPE, ((a.dtype,), (b.dtype,))
+    for a, b in pairs:
+        if a.shape != b.shape or a.hint != b.hint:
+            return Aspect.SHAPE, _extents(a, b)
     return None
 
 
