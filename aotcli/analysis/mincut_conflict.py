@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from aotcli.analysis.mincut_bans import Bans
-from aotcli.analysis.mincut_problem import Problem, Rule
+from aotcli.analysis.cse import eliminate_common
+from aotcli.analysis.dce import eliminate_dead
+from aotcli.analysis.mincut_bans import Bans, find_bans
+from aotcli.analysis.mincut_problem import Heuristic, Problem, Rule, pose
+from aotcli.analysis.mincut_weights import find_weights
 from aotcli.errors import PlanImpossibleError
-from aotcli.ir.joint import Node
+from aotcli.ir.joint import JointGraph, Node
 from aotcli.ir.tensor import OpaqueSpec, TensorSpec
+
+
+def annotation_conflict(graph: JointGraph) -> PlanImpossibleError | None:
+    """The error for checkpoint annotations of `graph` that no plan can keep; None where there are none such."""
+    if all(node.checkpoint is None for node in graph.nodes):
+        return None
+    problem = pose(eliminate_common(eliminate_dead(graph)[0])[0], Heuristic())
+    bans, weights = find_bans(problem), find_weights(problem)
+    return impossible(problem, bans, weights) if infinite_paths(problem, bans, weights) else None
 
 
 def impossible(problem: Problem, bans: Bans, weights: list[int | None]) -> PlanImpossibleError:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from aotcli.analysis.assemble import assemble
+from aotcli.analysis.mincut_conflict import annotation_conflict
 from aotcli.analysis.mincut_tags import Policies, checkpoint_policies
 from aotcli.analysis.roles import classify
-from aotcli.errors import StrategyError
+from aotcli.errors import StrategyError, VerificationError
 from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind, Tag
 from aotcli.ir.partition import Decision, Partition, Reason
 from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec
@@ -48,7 +49,14 @@ class SaveAll(Strategy):
     aliases: ClassVar[tuple[str, ...]] = ("default",)
 
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
-        return assemble(graph, decide(graph), strategy=self.name, options=self.options)
+        """Raises PlanImpossibleError where annotations contradict each other (PyTorch's own fails an assertion)."""
+        try:
+            return assemble(graph, decide(graph), strategy=self.name, options=self.options)
+        except VerificationError:
+            conflict = annotation_conflict(graph)
+            if conflict is None:
+                raise
+            raise conflict from None
 
 
 def decide(graph: JointGraph) -> Decision:

@@ -13,7 +13,7 @@ from aotcli.analysis.cost import traffic
 from aotcli.analysis.layers import SavedTensor
 from aotcli.analysis.lint._region import PlannedRegion, is_view
 from aotcli.ir.joint import Node, NodeKind, Tag
-from aotcli.ir.tensor import tensor_leaves
+from aotcli.ir.tensor import TensorSpec, tensor_leaves
 
 _DEAR_TAGS = frozenset({Tag.RANDOM, Tag.RANDOM_OP, Tag.COLLECTIVE, Tag.NON_BUILTIN, Tag.COMPUTE_INTENSIVE})
 _CHEAP_TAGS = frozenset({Tag.POINTWISE, Tag.RECOMPUTABLE})
@@ -42,14 +42,13 @@ def find_chain(
     """How to have a saved tensor without saving it, `given` being saved instead; None where that is dear, not allowed,
     or takes more than `most_ops`."""
     graph = region.graph
-    wanted = frozenset(value.name for value in tensor.values)
     pending = [graph[value.name] for value in tensor.values]
-    seen = set(wanted)
+    seen = {node.name for node in pending}
     ops: list[Node] = []
     sources: list[Node] = []
     for node in pending:
         is_input = node.kind is NodeKind.INPUT and node.name not in graph.mutated
-        if (is_input or node.name in given or node.name in region.held) and node.name not in wanted:
+        if (is_input or node.name in given or region.holds(node)) and not _is_on(tensor, node):
             sources.append(node)
             continue
         if not _is_cheap(node) or region.rerun.forbidden(graph.index[node.name]) is not None:
@@ -64,13 +63,20 @@ def find_chain(
                 pending.append(source)
     ops.sort(key=lambda node: graph.index[node.name])
     moved = [traffic(graph, node) for node in ops]
-    inputs = [node for node in sources if node.kind is NodeKind.INPUT and node.name not in region.held]
+    inputs = [node for node in sources if node.kind is NodeKind.INPUT and not region.holds(node)]
     return Chain(
         tuple(ops),
         tuple(sources),
         sum(each.read_bytes + each.written_bytes for each in moved),
         sum(leaf.storage_nbytes for node in inputs for leaf in tensor_leaves(node.value)),
     )
+
+
+def _is_on(tensor: SavedTensor, node: Node) -> bool:
+    """Whether a value is the saved tensor, or a view of it."""
+    if any(node.name == value.name for value in tensor.values):
+        return True
+    return isinstance(node.value, TensorSpec) and node.value.storage == tensor.spec.storage >= 0
 
 
 def _is_cheap(node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from aotcli.analysis.layers import layer_pattern, module_names
@@ -19,10 +20,11 @@ def fold_hits(rule: RuleInfo, hits: Iterable[Hit]) -> tuple[Finding, ...]:
 
 
 def _key(hit: Hit) -> tuple[object, ...]:
-    # Modules of one class are one owner: the two layer norms of a block. Without a value, it is the line that tells.
+    # Modules of one class are one owner: the two layer norms of a block. What the first layer's value could be made
+    # from is often another than in the others; it is one finding all the same.
     owner = hit.module_type or (None if hit.module is None else layer_pattern(hit.module))
-    line = None if hit.values else hit.source
-    return (hit.region, owner, hit.what, hit.shape, hit.dtype, hit.detail, hit.remedy, hit.places, line)
+    text = (hit.detail, hit.source) if hit.shape is None else ()
+    return (hit.region, owner, hit.what, hit.shape, hit.dtype, hit.remedy, hit.places, text)
 
 
 def _finding(rule: RuleInfo, group: list[Hit]) -> Finding:
@@ -41,7 +43,7 @@ def _finding(rule: RuleInfo, group: list[Hit]) -> Finding:
         sources=len(sources),
         count=len(group),
         nbytes=sum(hit.nbytes for hit in group),
-        detail=first.detail,
+        detail=Counter(hit.detail for hit in group).most_common(1)[0][0],
         remedy=first.remedy,
         places=first.places,
         rules=merge_rules(rule for hit in group for rule in hit.rules),

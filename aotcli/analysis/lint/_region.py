@@ -13,6 +13,7 @@ from aotcli.analysis.rerun import Rerun
 from aotcli.analysis.roles import classify
 from aotcli.ir.joint import JointGraph, Node, NodeKind, Tag
 from aotcli.ir.partition import Category, Partition
+from aotcli.ir.tensor import TensorSpec
 
 GETITEM = "operator.getitem"
 LASTING_KINDS = frozenset({NodeKind.PARAM, NodeKind.BUFFER})
@@ -44,13 +45,24 @@ class PlannedRegion:
         """Names of the values that the forward hands to the backward."""
         return frozenset(value.name for value in self.partition.saved) if self.partition is not None else frozenset()
 
+    def holds(self, node: Node) -> bool:
+        """Whether the backward has a value in any case: it is saved, computed again, or a parameter or buffer that the
+        step does not change. A view that is saved keeps what it looks at."""
+        value = node.value
+        if isinstance(value, TensorSpec) and value.storage in self._held_storages:
+            return True
+        return node.name in self._held
+
     @cached_property
-    def held(self) -> frozenset[str]:
-        """Names of what the backward has in any case: saved values, those that it computes again, and parameters and
-        buffers that the step does not change."""
+    def _held(self) -> frozenset[str]:
         computed = self.partition.recomputed if self.partition is not None else ()
         lasting = (node.name for node in self.graph.placeholders if node.kind in LASTING_KINDS)
         return self.saved.union(computed, lasting) - frozenset(self.graph.mutated)
+
+    @cached_property
+    def _held_storages(self) -> frozenset[int]:
+        values = [self.graph[name].value for name in self._held]
+        return frozenset(value.storage for value in values if isinstance(value, TensorSpec) and value.storage >= 0)
 
     @cached_property
     def rerun(self) -> Rerun:

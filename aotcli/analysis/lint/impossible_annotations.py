@@ -75,8 +75,8 @@ def _contradiction(problem: Problem, bans: Bans, path: list[int], first: Node, l
 def _remedy(first: Node, last: Node, start: str, end: str) -> Remedy:
     if first.checkpoint == "MUST_SAVE":
         text = f"give {end} the policy of {start}, whose part it is: both are saved, or both recomputed"
-        return Remedy(text, (f'{last.name}.meta["recompute"] = CheckpointPolicy.MUST_SAVE',))
-    return Remedy(f"let {end} be saved", (f'{last.name}.meta["recompute"] = CheckpointPolicy.PREFER_SAVE',))
+        return Remedy(text, (f'node.meta["recompute"] = CheckpointPolicy.MUST_SAVE  # {end}',))
+    return Remedy(f"let {end} be saved", (f'node.meta["recompute"] = CheckpointPolicy.PREFER_SAVE  # {end}',))
 
 
 def _unsaveable(node: Node) -> str:
