@@ -156,7 +156,7 @@ class TestWideCopy:
         xt = g.view(x, (16, 8), target="aten.t.default", backward=True)
         graph = g.build([y], [g.matmul(xt, low, (16, 16), dtype="bfloat16"), None, gv])
         (finding,) = findings(graph)
-        assert (finding.rule, finding.module, finding.dtype) == ("AOT004", "h.*", "float32") or finding.module == "h.0"
+        assert (finding.rule, finding.module, finding.dtype) == ("AOT004", "h.0", "float32")
         assert finding.nbytes == 8 * 16 * (4 - 2)
         assert finding.detail == "cast up from bf16 mm of h.*.fc, which would do"
 
@@ -179,7 +179,7 @@ class TestWideCopy:
     @pytest.mark.parametrize(("read", "fires"), [("cast", True), ("itself", False), ("both", False)])
     def test_a_value_of_which_only_the_cast_down_is_read(self, read: str, fires: bool) -> None:
         graph = self.graph_of_sine(read=read)
-        hits = [each for each in lint(sample_trace(graph, breaks=()), strategy=SaveSines(), min_bytes=0).findings]
+        hits = lint(sample_trace(graph, breaks=()), strategy=SaveSines(), min_bytes=0).findings
         assert any(each.rule == "AOT004" for each in hits) is fires
         if fires:
             assert hits[0].detail == "the backward reads nothing of it but its cast to bf16"
@@ -387,10 +387,10 @@ class TestImpossibleAnnotations:
         ]
         assert "cannot be saved (it is a tuple)" in finding.detail
 
-    @pytest.mark.parametrize("strategy", ["mincut", "save-all", "recompute-all"])
+    @pytest.mark.parametrize("strategy", ["mincut", "save-all"])
     def test_whose_plan_it_is_does_not_matter(self, strategy: str) -> None:
         trace = sample_trace(contradiction(), breaks=())
-        with pytest.raises(PlanImpossibleError, match="net.py:12"):
+        with pytest.raises(PlanImpossibleError, match=r"net\.py:12"):
             api.partition(trace, strategy=strategy)
         result = lint(trace, strategy=strategy)
         assert [each.rule for each in result.findings] == ["AOT001"]
