@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aotcli.analysis.scene_step import Step
+from aotcli.analysis.scene_step import ENDS, Step
 from aotcli.ir.tensor import TensorSpec, tensor_leaves
 
 ROOT = ""
@@ -139,7 +139,7 @@ def _signatures(step: Step, tree: ModuleTree) -> tuple[dict[str, int], dict[str,
             numbered[path] = [(holder, path[len(holder) :]) for holder in holders]
         layout = tuple((leaf.shape, leaf.dtype) for leaf in tensor_leaves(unit.node.value))
         for holder, inside in numbered[path]:
-            op = (inside, unit.node.target, layout)
+            op = (inside, unit.node.target, layout, unit.change in ENDS)
             if not unit.recomputed:  # on which side an op runs is up to the plan
                 structure[holder] = structure.get(holder, 0) + hash(op)
             if unit.recomputed or position in saved:

@@ -12,7 +12,7 @@ from aotcli.analysis.scene_labels import label_units, telling_label
 from aotcli.analysis.scene_links import LinkPile, value_nbytes
 from aotcli.analysis.scene_open import Openness, Place
 from aotcli.analysis.scene_saved import saved_boxes
-from aotcli.analysis.scene_step import Step
+from aotcli.analysis.scene_step import ENDS, Step
 
 _RECOMPUTED = "r"
 _GONE = {"f": "g", "b": "c", "r": "q"}  # letters of what is only in the other graph, so that ids stay apart
@@ -129,12 +129,9 @@ class SceneBuilder:
                 kind = LinkKind.READ
             else:
                 kind = LinkKind.FLOW if maker.side is Side.FORWARD else LinkKind.GRADIENT
-            change = next((each.change for each in (maker, reader) if each.change in _ENDS), Change.SAME)
+            change = next((each.change for each in (maker, reader) if each.change in ENDS), Change.SAME)
             size = value_nbytes(maker.node.value)
             links.add(self._box_of[source], self._box_of[target], kind, source, size, change)
-
-
-_ENDS = (Change.ADDED, Change.REMOVED)
 
 
 def _together(changes: set[Change]) -> Change:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from aotcli.analysis.matching import match_graphs
 from aotcli.analysis.scene import Change, Scene, Side
 from aotcli.analysis.scene_build import SceneOptions, scene_of_step
-from aotcli.analysis.scene_step import SavedFlow, Step, Unit, is_hidden, step_of
+from aotcli.analysis.scene_step import SavedFlow, Step, Unit, step_of
 from aotcli.ir.joint import JointGraph, Node
 from aotcli.ir.pairing import Pairing
 from aotcli.ir.partition import Partition
@@ -32,7 +32,7 @@ def merge_steps(mine: Planned, theirs: Planned, *, views: bool = False) -> Step:
     """One step of both: each unit and each saved value says how it differs."""
     pairing = match_graphs(mine[0], theirs[0])
     first, second = step_of(*mine, views=views), step_of(*theirs, views=views)
-    return _Merger(first, second, pairing, mine, theirs, views=views).merged()
+    return _Merger(first, second, pairing, mine, theirs).merged()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,10 @@ class _Gone:
 
 
 class _Merger:
-    def __init__(
-        self, first: Step, second: Step, pairing: Pairing, mine: Planned, theirs: Planned, *, views: bool
-    ) -> None:
+    def __init__(self, first: Step, second: Step, pairing: Pairing, mine: Planned, theirs: Planned) -> None:
         self._first, self._second = first, second
         self._mine, self._theirs = mine[0], theirs[0]
         self._pairing = pairing
-        self._views = views
         self._our_saved = _saved_names(mine[1])
         self._their_saved = _saved_names(theirs[1])
         self._our_recomputed = frozenset(mine[1].recomputed) if mine[1] is not None else frozenset[str]()
@@ -77,22 +74,22 @@ class _Merger:
         )
 
     def _pair_units(self) -> None:
+        latest = {Side.FORWARD: -1, Side.BACKWARD: -1}
         sources: dict[int, list[int]] = {}
         for source, reader in self._second.flows:
             sources.setdefault(reader, []).append(source)
         for position, unit in enumerate(self._second.units):
             partner = self._partner_of_theirs(unit.node)
             found = None if partner is None else self._position.get((partner.name, unit.side))
-            if found is None and not self._is_elsewhere(unit, partner):
+            # A node that is there, but seen through, in the other half, or not recomputed, is no loss.
+            if partner is None:
                 behind = [each for s in sources.get(position, ()) if (each := self._counterpart[s]) is not None]
-                after = max((each if each >= 0 else self._gone[-2 - each].after for each in behind), default=-1)
+                places = [each if each >= 0 else self._gone[-2 - each].after for each in behind]
                 found = -2 - len(self._gone)
-                self._gone.append(_Gone(replace(unit, change=Change.REMOVED), after))
+                self._gone.append(_Gone(replace(unit, change=Change.REMOVED), max(places, default=latest[unit.side])))
+            if found is not None:
+                latest[unit.side] = found if found >= 0 else self._gone[-2 - found].after
             self._counterpart.append(found)
-
-    def _is_elsewhere(self, unit: Unit, partner: Node | None) -> bool:
-        """Whether a unit without a counterpart is no loss: its node is there, but seen through, or not recomputed."""
-        return partner is not None and (unit.recomputed or is_hidden(partner, views=self._views))
 
     def _ordered(self) -> tuple[dict[int, int], list[Unit]]:
         """All units, each half together: what is gone stands behind what it read."""

@@ -16,6 +16,9 @@ from aotcli.ir.joint import JointGraph, Node, NodeKind, Ref, Tag
 from aotcli.ir.partition import Partition, SavedKind, SavedValue
 from aotcli.ir.tensor import SymbolSpec, tensor_leaves
 
+ENDS = frozenset({Change.ADDED, Change.REMOVED})
+"""Changes of what only one of two graphs has."""
+
 _VIEWS = frozenset({Tag.VIEW, Tag.VIEW_SCHEMA})
 _RANDOM = frozenset({Tag.RANDOM, Tag.RANDOM_OP, Tag.IMPURE, Tag.EFFECTFUL})
 _SMALL_BYTES = 64 * 1024

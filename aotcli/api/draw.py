@@ -111,8 +111,8 @@ def draw(
         aotcli.draw("model.py").pictures[0]                   # in a notebook
         Path("net.svg").write_text(aotcli.draw(trace, strategy="recompute-all").svg())
 
-    `model`, `strategy`, `options` and what follows `settings` are as in `aotcli.partition`; a `PartitionResult` is drawn
-    with its first plan. `against` is another step to draw into the same picture: a trace, a result, or a name as
+    `model`, `strategy`, `options` and what follows `settings` are as in `aotcli.partition`; a `PartitionResult` is
+    drawn with its first plan. `against` is another step to draw into the same picture: a trace, a result, or a name as
     `aotcli diff` takes it; ``@NAME`` is the same step, planned by another strategy. `region` is a region's name or
     number. `view` says what is shown. `engine` "dot" lets Graphviz place the boxes, for `time_limit_s` seconds.
 
@@ -122,6 +122,8 @@ def draw(
     check_view(view, engine)
     planned = _planned(model, inputs, strategy, options, view, cache, progress, settings, trace_options)
     other = None if against is None else _other(against, planned, strategy, cache, progress, settings)
+    if other is not None and view.only == "joint":
+        other = replace(other, partitions=(None,) * len(other.partitions))
     pictures: list[Picture] = []
     notes: dict[str, None] = {}
     for position in _regions(planned.trace, region):
@@ -294,6 +296,7 @@ def _caption(planned: _Planned, position: int, scene: Scene, view: SceneOptions,
     from aotcli.render.picture_caption import picture_caption
 
     graph, partition = planned.trace.regions[position], planned.partitions[position]
+    theirs = None if other is None else other.partitions[_counterpart(graph, position, planned, other)]
     return picture_caption(
         planned.trace,
         graph.name,
@@ -302,6 +305,7 @@ def _caption(planned: _Planned, position: int, scene: Scene, view: SceneOptions,
         recomputed=None if partition is None else summarize_recomputed(graph, partition.recomputed),
         part=_part(view),
         compared=other.words if other is not None else "",
+        other_saved_bytes=theirs.saved_bytes if theirs is not None else 0,
     )
 
 

@@ -1,4 +1,4 @@
-"""Graphviz as the engine that places boxes: it is fed the hairpin form, watched by a clock, and not missed when away."""
+"""Graphviz as the engine that places boxes: fed the hairpin form, watched by a clock, not missed where it is not."""
 
 from __future__ import annotations
 

@@ -30,19 +30,24 @@ def render_dot(scene: Scene, title: str = "", sizes: Mapping[str, tuple[float, f
     graph = pydot.Dot("aotcli", graph_type="digraph", strict=False)
     graph.set_graph_defaults(rankdir="TB", fontname=quoted("Helvetica"), fontsize="10", nodesep="0.15", ranksep="0.2")
     if title:
-        graph.set_label(quoted(title))
-        graph.set_labelloc("t")
+        graph.set("label", quoted(title))
+        graph.set("labelloc", "t")
     graph.set_node_defaults(fontname=quoted("Helvetica"), fontsize="10", style="filled")
     graph.set_edge_defaults(fontname=quoted("Helvetica"), fontsize="9", arrowsize="0.6")
     clusters: dict[str, pydot.Dot | pydot.Subgraph] = {}
     for number, group in enumerate(scene.groups):
-        cluster = pydot.Subgraph(f"cluster_{number}", label=quoted(group_text(group)), color=quoted("#aab2bd"))
+        cluster = pydot.Subgraph(f"cluster_{number}")
+        cluster.set("label", quoted(group_text(group)))
+        cluster.set("color", quoted("#aab2bd"))
         clusters[group.id] = cluster
         (clusters[group.parent] if group.parent is not None else graph).add_subgraph(cluster)
     usual = usual_dtype(scene)
     for box in scene.boxes:
         home = clusters[box.group] if box.group is not None else graph
-        home.add_node(pydot.Node(quoted(box.id), **_node(box, usual, (sizes or {}).get(box.id))))
+        node = pydot.Node(quoted(box.id))
+        for key, value in _node(box, usual, (sizes or {}).get(box.id)).items():
+            node.set(key, value)
+        home.add_node(node)
     largest = max((link.nbytes for link in scene.links if link.kind is LinkKind.SAVED), default=0)
     for link in scene.links:
         graph.add_edge(_edge(scene, link, largest))
@@ -93,4 +98,7 @@ def _edge(scene: Scene, link: Link, largest: int) -> pydot.Edge:
         attributes["style"] = "dotted"
     if link.kind is LinkKind.SAVED and scene.boxes[target].side is Side.SAVED:
         attributes["arrowhead"] = "none"
-    return pydot.Edge(quoted(ends[0]), quoted(ends[1]), **attributes)
+    edge = pydot.Edge(quoted(ends[0]), quoted(ends[1]))
+    for key, value in attributes.items():
+        edge.set(key, value)
+    return edge

@@ -10,7 +10,7 @@ from aotcli.ir.trace import Trace
 from aotcli.render.header import SEPARATOR, device_text, input_texts, parameter_texts, step_text
 from aotcli.render.page import plain
 from aotcli.render.svg import Caption
-from aotcli.render.units import bytes_text, count_text, magnitude_text, plural
+from aotcli.render.units import bytes_text, change_text, count_text, magnitude_text, plural
 
 
 def picture_caption(
@@ -22,12 +22,16 @@ def picture_caption(
     recomputed: RecomputeSummary | None = None,
     part: str = "",
     compared: str = "",
+    other_saved_bytes: int = 0,
 ) -> Caption:
     """The head of one region's picture. `strategy` is "" for the graph without a plan; `part` says what is drawn where
-    that is not all; `compared` names the other graph."""
+    that is not all; `compared` names the other step, whose plan saves `other_saved_bytes`."""
     names = [trace.model.name, *([region] if len(trace.regions) > 1 else []), strategy or "joint graph"]
     title = SEPARATOR.join(plain(name) for name in names) + (f" against {plain(compared)}" if compared else "")
     lines = [SEPARATOR.join(_verdict(trace, totals, strategy, recomputed)), SEPARATOR.join(_traced(trace))]
+    if compared and strategy:
+        change = change_text(totals.saved_bytes, other_saved_bytes)
+        lines.insert(0, f"{plain(compared)} saves {bytes_text(other_saved_bytes)}: here {change}")
     if part:
         lines.insert(0, plain(part))
     return Caption(title, tuple(lines))

@@ -162,11 +162,12 @@ def _link(drawing: Drawing, placed: PlacedLink) -> list[str]:
     link = drawing.scene.links[placed.link]
     name = LINK_CLASSES[link.kind]
     color = CHANGE_COLORS.get(link.change)
-    style = f' style="stroke:{color}"' if color and link.change in (Change.ADDED, Change.REMOVED) else ""
+    styles = [f"stroke:{color}"] if color else []
     # A saved value's way to its reader ends in an arrow, the way to the value itself does not.
     target = drawing.scene.boxes[drawing.scene.box_index[link.target]]
     into_value = link.kind is LinkKind.SAVED and target.side is Side.SAVED
-    plain_end = ' marker-end="none" style="marker-end:none"' if into_value else style
+    styles += ["marker-end:none"] if into_value else []
+    style = f' style="{";".join(styles)}"' if styles else ""
     width = f' stroke-width="{num(placed.width)}"' if placed.width != 1.0 else ""
     parts: list[str] = []
     for points in (placed.points, placed.far_points):
@@ -175,7 +176,7 @@ def _link(drawing: Drawing, placed: PlacedLink) -> list[str]:
         path = _bezier(points) if placed.bezier else curve(points)
         if placed.width >= _CASED:  # a pale rim keeps broad links apart where they lie side by side
             parts.append(f'<path class="lk" stroke="{PAPER}" stroke-width="{num(placed.width + 2)}" d="{path}"/>\n')
-        parts.append(f'<path class="lk {name}"{width}{plain_end} d="{path}"/>\n')
+        parts.append(f'<path class="lk {name}"{width}{style} d="{path}"/>\n')
     parts += [
         f'<text class="s" x="{num(stub.x)}" y="{num(stub.y)}">{escape(stub.text)}</text>\n' for stub in placed.stubs
     ]
@@ -209,7 +210,8 @@ def _box(box: Box, placed: PlacedBox) -> str:
     look = look_of(box)
     heavy = " m" if box.kind is BoxKind.MODULE else ""
     shape = outline(look.shape, placed.x, placed.y, placed.width, placed.height)
-    parts = [f'<g id="{escape(box.id)}"><title>{escape_lines(box_title(box))}</title>']
+    faded = ' opacity=".6"' if box.change is Change.REMOVED else ""
+    parts = [f'<g id="{escape(box.id)}"{faded}><title>{escape_lines(box_title(box))}</title>']
     if box.change is not Change.SAME:
         ring = outline(look.shape, placed.x - 3, placed.y - 3, placed.width + 6, placed.height + 6)
         parts.append(f'{ring} fill="none" stroke="{CHANGE_COLORS[box.change]}" stroke-width="2"/>')
