@@ -96,7 +96,7 @@ def _command(each: _Annotation) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return plain(text.replace("##[", "## [").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:
@@ -105,4 +105,4 @@ def _property(text: str) -> str:
 
 def defuse(report: str) -> str:
     """`report` with no line that the runner would take for a command, and nothing in its older form anywhere."""
-    return _COMMAND.sub(r"\1| \2", report).replace("##[", "## [")
+    return _COMMAND.sub(r"\1| \2", report.replace("##[", "## ["))

@@ -54,13 +54,14 @@ def _row(check: ModelCheck) -> str:
 def _section(check: ModelCheck) -> list[str]:
     lines = [f"**{VERDICT_WORDS[check.verdict]} {escape(check.name)}**: {_headline(check)}"]
     if check.failure is not None:
-        lines += [f"- {label}: {escape(text)}" for label, text in _reasons(check) if text]
-        return lines
+        reasons = [("why", check.failure.why), ("fix", check.failure.fix)]
+        return [*lines, "", *(f"- {label}: {escape(' '.join(text.split()))}" for label, text in reasons if text)]
     facts = [f"baseline {check.baseline}" if check.before is not None else "", f"level {check.level}, {check.device}"]
     facts += [f"torch {check.torch}", changes_text(check.settings)]
     facts.append(f"accepted for: {check.reason}" if check.reason else "")
-    lines += ["", escape(" · ".join(fact for fact in facts if fact)), ""]
-    lines += [f"- {breach_label(breach)}: {escape(breach_text(breach))}" for breach in check.breaches]
+    lines += ["", escape(" · ".join(fact for fact in facts if fact))]
+    breaches = [f"- {breach_label(breach)}: {escape(breach_text(breach))}" for breach in check.breaches]
+    lines += ["", *breaches] if breaches else []
     for breach in check.breaches:
         if breach.contributors:
             lines += ["", *_table(breach)]
@@ -77,10 +78,6 @@ def _headline(check: ModelCheck) -> str:
         return f"baseline of another environment, {escape(changes_text(check.environment))}"
     words = {Verdict.NEW: "no baseline yet", Verdict.BETTER: "less than the baseline by more than it may grow"}
     return words.get(check.verdict, f"breaks {plural(len(check.breaches), 'limit')}" if check.breaches else "kept")
-
-
-def _reasons(check: ModelCheck) -> list[tuple[str, str]]:
-    return [] if check.failure is None else [("why", check.failure.why), ("fix", check.failure.fix)]
 
 
 def _table(breach: Breach) -> list[str]:

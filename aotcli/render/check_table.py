@@ -53,9 +53,9 @@ def _table(page: Page, breach: Breach) -> list[str]:
         Column(head, right=True),
         Column("n", right=True),
         Column("module", minimum=8, style="cyan"),
-        Column("what", minimum=10),
-        Column("shape", minimum=12),
-        Column("line", minimum=12, style="dim", keep_end=True),
+        Column("what", minimum=8),
+        Column("shape", minimum=10),
+        Column("line", minimum=9, style="dim", keep_end=True),
     ]
     if figure is None:
         return table(page, columns[1:], [row[1:] for row in body])

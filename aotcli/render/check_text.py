@@ -149,7 +149,7 @@ def render_run_text(run: CheckRun, page: Page, *, quiet: bool = False) -> str:
         lines += page.wrap(plain(text), 6, "note: ")
     text = f"{run_text(run)} in {seconds_text(run.elapsed_s)}"
     style = ("bold", "red") if run.exit_code else ("bold", "green")
-    return page.finish([*lines, page.style(text, *style)])
+    return page.finish([*lines, *(page.style(line, *style) for line in page.wrap(text, 0))])
 
 
 def render_check_text(run: CheckRun, page: Page, *, quiet: bool = False) -> str:

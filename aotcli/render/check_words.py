@@ -24,6 +24,7 @@ from aotcli.render.page import plain
 from aotcli.render.units import bytes_text, dtype_text, magnitude_text, shape_text
 
 LABELS = {Quantity.SAVED: "saved", Quantity.PEAK: "peak", Quantity.RECOMPUTE: "rerun"}
+_FEWEST = 4
 _NEGLIGIBLE = 0.005  # rows that together make less than this share of all that changed are one row
 _VERBS = {Structure.EXACT: "is the baseline's", Structure.EQUIVALENT: "differs in dead or repeated code only"}
 
@@ -146,11 +147,11 @@ class ContributorRows:
 
 
 def select_contributors(rows: Sequence[Contributor], most: int) -> ContributorRows:
-    """The largest rows, until what is left is negligible; one row alone is not worth hiding."""
+    """The largest rows, a few at least, until what is left is negligible; one row alone is not worth hiding."""
     total = sum(abs(row.amount) for row in rows)
     kept = 0
     left = total
-    while kept < len(rows) and kept < most and (left >= _NEGLIGIBLE * total or kept == len(rows) - 1):
+    while kept < len(rows) and kept < most and (kept < _FEWEST or left >= _NEGLIGIBLE * total):
         left -= abs(rows[kept].amount)
         kept += 1
     if kept == len(rows) - 1:
