@@ -58,13 +58,13 @@ _NO_PARTITION = Partition("", "", "", {}, (), (), (), (), 0, 0, 0, 0, 0, 0, (), 
 
 @dataclass(frozen=True)
 class DiffSide:
-    """A trace and the plan for its regions. `name` is how the user named it; `sketched` says that it is a plan file
-    whose graph is not known (aotcli/analysis/diff_planfile.py)."""
+    """A trace and the plan for its regions. `name` is how the user named it; `sketched` is the number of nodes of the
+    graph of a plan file, which has no more of it (aotcli/analysis/diff_planfile.py); None for what has its graph."""
 
     trace: Trace
     plan: Plan
     name: str = ""
-    sketched: bool = False
+    sketched: int | None = None
 
     def region(self, position: int) -> PlannedRegion:
         """The region at `position` as planned; an empty one for -1."""
@@ -138,7 +138,7 @@ def _compare(left: DiffSide, right: DiffSide, pair: RegionPair, number: int, yar
 
 
 def _unknown(left: DiffSide, right: DiffSide) -> tuple[str, ...]:
-    names = [side.name or side.plan.label for side in (left, right) if side.sketched]
+    names = [side.name or side.plan.label for side in (left, right) if side.sketched is not None]
     if not names:
         return ()
     verb = "is a plan file and holds" if len(names) == 1 else "are plan files and hold"
@@ -155,12 +155,12 @@ def _side_info(side: DiffSide) -> SideInfo:
         saved_bytes=plan.saved_bytes,
         saved_tensors=plan.saved_tensors,
         saved_input_bytes=plan.saved_input_bytes,
-        nodes=sum(len(graph.nodes) for graph in trace.regions),
-        parameters=trace.model.parameters,
+        nodes=sum(len(graph.nodes) for graph in trace.regions) if side.sketched is None else side.sketched,
     )
-    if not side.sketched:
+    if side.sketched is None:
         totals = replace(
             totals,
+            parameters=trace.model.parameters,
             forward_ops=plan.forward_ops,
             backward_ops=plan.backward_ops,
             recomputed_ops=plan.recomputed_ops,

@@ -84,9 +84,14 @@ def find_places(left: JointGraph, right: JointGraph, pairing: Pairing) -> Places
         for there, here in enumerate(pairing.right_of)
         if here >= 0 and _is_changed(left.nodes[there], right.nodes[here])
     ]
-    mine = PlaceSide(left, {p for p, q in enumerate(pairing.right_of) if q < 0} | {p for p, _ in changed})
-    other = PlaceSide(right, {q for q, p in enumerate(pairing.left_of) if p < 0} | {q for _, q in changed})
+    mine = PlaceSide(left, _unpaired(left, pairing.right_of) | {p for p, _ in changed})
+    other = PlaceSide(right, _unpaired(right, pairing.left_of) | {q for _, q in changed})
     return Places(mine, other, tuple(_places(mine, other, pairing, changed)))
+
+
+def _unpaired(graph: JointGraph, partners: Sequence[int]) -> set[int]:
+    """Positions of nodes without a partner; what a graph returns is no op."""
+    return {p for p, q in enumerate(partners) if q < 0 and graph.nodes[p].kind is not NodeKind.OUTPUT}
 
 
 def _is_changed(node: Node, other: Node) -> bool:

@@ -36,6 +36,11 @@ class Sketch:
     plan: Plan
     file: PlanFile
 
+    @property
+    def nodes(self) -> int:
+        """Nodes of the graphs that the plan was made for."""
+        return sum(len(region.sequence) for region in self.file.regions)
+
 
 def apply_plan(file: PlanFile, trace: Trace) -> tuple[Trace, Plan] | None:
     """The trace as the plan's, and the plan as the file has it; None where the trace has other graphs.
@@ -74,8 +79,13 @@ def sketch(file: PlanFile) -> Sketch:
     return Sketch(trace, Plan(f"replay:{file.strategy}", dict(file.options), partitions, file.strategy), file)
 
 
+def _costly(region: PlanRegion) -> tuple[PlannedValue, ...]:
+    """The values that a plan pays for: of several views of one storage, the first."""
+    return tuple(value for value in region.saved if value.nbytes or value.kind != SavedKind.TENSOR)
+
+
 def _graph(region: PlanRegion, level: str) -> JointGraph:
-    nodes = tuple(_node(value, region, number) for number, value in enumerate(region.saved))
+    nodes = tuple(_node(value, region, number) for number, value in enumerate(_costly(region)))
     return JointGraph(nodes, 0, level, name=region.name, fingerprint=region.fingerprint)
 
 
@@ -100,7 +110,7 @@ def _node(value: PlannedValue, region: PlanRegion, number: int) -> Node:
 
 def _partition(region: PlanRegion, graph: JointGraph, file: PlanFile) -> Partition:
     saved: list[SavedValue] = []
-    for number, (value, node) in enumerate(zip(region.saved, graph.nodes, strict=True)):
+    for number, (value, node) in enumerate(zip(_costly(region), graph.nodes, strict=True)):
         category = Category(value.category) if value.category in set(Category) else Category.ACTIVATION
         saved.append(
             SavedValue(
@@ -166,8 +176,9 @@ def _unpaired(left: int, right: int) -> Pairing:
 def _places(side: Sketch | Trace, position: int) -> _Places:
     if isinstance(side, Sketch):
         region = side.file.regions[position]
-        keys = {(value.module, _word(value, region)[0], value.ordinal): i for i, value in enumerate(region.saved)}
-        return _Places({value.id: i for i, value in enumerate(region.saved)}, keys)
+        saved = _costly(region)
+        keys = {(value.module, _word(value, region)[0], value.ordinal): i for i, value in enumerate(saved)}
+        return _Places({value.id: i for i, value in enumerate(saved)}, keys)
     graph = side.regions[position]
     order = canonical_order(graph)
     ordinals = module_ordinals(graph, order)

@@ -141,7 +141,7 @@ def diff_sources(
 
 
 def _side(source: Source, side: DiffSide | Sketch) -> DiffSide:
-    return DiffSide(side.trace, side.plan, source.shown, sketched=True) if isinstance(side, Sketch) else side
+    return DiffSide(side.trace, side.plan, source.shown, sketched=side.nodes) if isinstance(side, Sketch) else side
 
 
 # Folders of records.

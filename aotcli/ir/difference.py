@@ -299,7 +299,7 @@ class SideTotals:
     saved_tensors: int
     saved_input_bytes: int
     nodes: int
-    parameters: int
+    parameters: int | None = None
     forward_ops: int | None = None
     backward_ops: int | None = None
     recomputed_ops: int | None = None

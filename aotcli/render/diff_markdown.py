@@ -20,7 +20,7 @@ from aotcli.render.diff_words import (
     verdict_text,
 )
 from aotcli.render.markdown import escape
-from aotcli.render.units import count_text, dtype_text
+from aotcli.render.units import count_text, dtype_text, plural
 
 Row = TypeVar("Row")
 _LIST_LIMIT = 10
@@ -47,7 +47,7 @@ def render_diff_markdown(difference: Difference, rows: DiffRows) -> str:
 
 def _side(side: SideInfo) -> str:
     parts = [side.model, side.strategy, f"level {side.level}", side.device, f"torch {side.torch}"]
-    return escape(" · ".join([*parts, f"{count_text(side.totals.nodes)} nodes"]))
+    return escape(" · ".join([*parts, plural(side.totals.nodes, "node")]))
 
 
 def _saved(difference: Difference, rows: DiffRows) -> list[str]:

@@ -63,7 +63,7 @@ def side_lines(page: Page, difference: Difference) -> list[str]:
 
 
 def _side_parts(side: SideInfo) -> list[str]:
-    parts = [side.model, side.strategy, f"{count_text(side.totals.nodes)} nodes", f"level {side.level}", side.device]
+    parts = [side.model, side.strategy, plural(side.totals.nodes, "node"), f"level {side.level}", side.device]
     return [plain(part) for part in (*parts, f"torch {side.torch.partition('+')[0]}")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from aotcli.analysis.layers import UNKNOWN_MODULE
 from aotcli.ir.difference import Aspect, Cause, Difference, Fate, FateChange, Rewrite, RewriteSide, ValueChange
 from aotcli.ir.tensor import Dim
 from aotcli.render.units import (
@@ -57,7 +58,8 @@ def verdict_text(difference: Difference) -> str:
     if left.saved_bytes != right.saved_bytes:
         delta = signed_bytes(difference.saved_delta_bytes)
         change = change_text(right.saved_bytes, left.saved_bytes)
-        tensors = f"{_pair_text(left.saved_tensors, right.saved_tensors)} tensors"
+        noun = "tensor" if right.saved_tensors == 1 else "tensors"
+        tensors = f"{_pair_text(left.saved_tensors, right.saved_tensors)} {noun}"
         return f"{bytes_pair(left.saved_bytes, right.saved_bytes)}   {delta} ({change})   {tensors}"
     if difference.same_saved:
         tensors = plural(left.saved_tensors, "tensor")
@@ -138,7 +140,7 @@ def _flops(flops: int) -> str:
 
 def fate_text(row: FateChange) -> str:
     """``12 × h.* gelu: saved → recomputed``."""
-    where = f"{row.right.module} " if row.right.module else ""
+    where = "" if row.right.module == UNKNOWN_MODULE else f"{row.right.module} "
     return f"{_times(row.count)}{where}{row.right.what}: {_FATES[row.left_fate]} → {_FATES[row.right_fate]}"
 
 
@@ -165,8 +167,8 @@ def rewrite_text(row: Rewrite) -> str:
         side, verb = (row.left, "removed") if row.right.empty else (row.right, "added")
         nodes = plural(len(side.names) // row.count, "node")
         return f"{head}{side.module} {verb}, {nodes}{' each' if head else ''}"
-    modules = dict.fromkeys(side.module for side in (row.left, row.right) if not side.empty)
-    where = f"{head}{' → '.join(modules)}: " if any(modules) else head
+    sides = [side.module for side in (row.left, row.right) if not side.empty and side.module != UNKNOWN_MODULE]
+    where = f"{head}{' → '.join(dict.fromkeys(sides))}: " if sides else head
     if row.left.forward or row.right.forward:
         return where + _became(row.left.forward, row.right.forward)
     return f"{where}{_became(row.left.backward, row.right.backward)} in the backward"
@@ -200,7 +202,8 @@ def _only_views(side: RewriteSide) -> bool:
 
 def value_text(row: ValueChange) -> str:
     """``dtype f32 → bf16 in 1,148 values``; where they are of one kind, which."""
-    where = f"{_times(row.count)}{row.right.module} {row.right.what}".rstrip() if row.right.what else ""
+    module = "" if row.right.module == UNKNOWN_MODULE else f"{row.right.module} "
+    where = f"{_times(row.count)}{module}{row.right.what}" if row.right.what else ""
     if row.aspect is Aspect.WIRING:
         return f"{where or plural(row.count, 'op')}: reads other values"
     if row.aspect is Aspect.SHAPE and row.left_value == row.right_value:
