@@ -20,7 +20,7 @@ from aotcli.analysis.layers import fold_saved, layer_pattern, module_label
 from aotcli.analysis.lifetimes import trace_lifetimes
 from aotcli.analysis.op_names import node_label, op_label
 from aotcli.ir.check import Contributor
-from aotcli.ir.difference import Difference, Growth
+from aotcli.ir.difference import Difference, Fate
 from aotcli.ir.joint import JointGraph, Node
 from aotcli.ir.partition import Partition
 from aotcli.ir.tensor import Dim, tensor_leaves
@@ -62,8 +62,8 @@ def saved_contributors(difference: Difference) -> tuple[Contributor, ...]:
                 what=side.what,
                 shape=side.shape,
                 dtype=side.dtype,
-                source=side.source,
-                gone=change.growth is Growth.REMOVED,
+                source=side.source if change.right is None else change.right.source,
+                gone=change.right_fate is Fate.ABSENT,
             )
         )
     return tuple(sorted(rows, key=lambda row: -abs(row.amount)))

@@ -116,7 +116,8 @@ class CheckedModel:
 class Contributor:
     """One row of what makes a difference: `amount` bytes or FLOPs more (less, where negative) in `count` values.
 
-    `module` is folded by layer, `source` is ``file:line``; `gone` rows are the baseline's, and no longer there.
+    `module` is folded by layer, `source` is ``file:line``; `gone` rows are the baseline's: the graph (or its peak) no
+    longer has them.
     """
 
     amount: int
