@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from aotcli.analysis.assemble import assemble, with_best_order
 from aotcli.analysis.budgeting import Budgeting, pose_budgeting
 from aotcli.analysis.front import Choice, Front
-from aotcli.analysis.hardware import find_hardware
+from aotcli.analysis.hardware import Hardware, find_hardware
 from aotcli.analysis.mixing import fill
 from aotcli.analysis.rerun_cost import RerunCosts, flop_costs, roofline_costs
 from aotcli.analysis.tradeoff import Tradeoff
@@ -60,8 +60,20 @@ class Budget(Strategy):
         """What rerunning each node costs with these options, by position."""
         if self.cost == "flops":
             return flop_costs(graph)
-        hardware = find_hardware(self.hardware, _device_type(graph))
-        return roofline_costs(graph, hardware, fused=graph.level == "inductor" if self.fused is None else self.fused)
+        return roofline_costs(graph, self._hardware(graph), fused=self._fuses(graph))
+
+    def pricing(self, graph: JointGraph) -> str:
+        """How costs are counted with these options, in words."""
+        if self.cost == "flops":
+            return "FLOPs"
+        chains = "pointwise chains fused" if self._fuses(graph) else "each op by itself"
+        return f"roofline time, {self._hardware(graph).name}, {chains}"
+
+    def _hardware(self, graph: JointGraph) -> Hardware:
+        return find_hardware(self.hardware, _device_type(graph))
+
+    def _fuses(self, graph: JointGraph) -> bool:
+        return graph.level == "inductor" if self.fused is None else self.fused
 
     def pose(self, graph: JointGraph) -> Budgeting:
         """The trade-off of a graph at the costs of these options."""

@@ -12,6 +12,7 @@ from aotcli.cli.commands.doctor import doctor
 from aotcli.cli.commands.draw import draw
 from aotcli.cli.commands.explain import explain
 from aotcli.cli.commands.lint import lint
+from aotcli.cli.commands.pareto import pareto
 from aotcli.cli.commands.partition import partition
 from aotcli.cli.commands.report import report
 from aotcli.cli.commands.show import show
@@ -36,6 +37,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=LOOK)(report)
     app.command(rich_help_panel=LOOK)(draw)
     app.command(rich_help_panel=DECIDE)(partition)
+    app.command(rich_help_panel=DECIDE)(pareto)
     app.command(rich_help_panel=DECIDE)(explain)
     app.command(rich_help_panel=DECIDE)(lint)
     app.command(rich_help_panel=DECIDE)(strategies)
