@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aotcli.api import compile as compile  # noqa: A004
     from aotcli.api import diff as diff
     from aotcli.api import draw as draw
+    from aotcli.api import drawing as drawing
     from aotcli.api import load as load
     from aotcli.api import partition as partition
     from aotcli.api import report as report
@@ -40,7 +41,7 @@ __all__ = [
     "validate",
 ]
 
-_FROM_API = frozenset({"compile", "diff", "draw", "load", "partition", "report", "save", "trace", "validate"})
+_FROM_API = frozenset({"compile", "diff", "draw", "drawing", "load", "partition", "report", "save", "trace", "validate"})
 
 
 def __getattr__(name: str) -> Any:

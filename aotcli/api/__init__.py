@@ -22,6 +22,7 @@ from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
 from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
 from aotcli.api.diff import DiffResult, diff
 from aotcli.api.draw import DrawResult, draw
+from aotcli.api.draw_partition import drawing
 from aotcli.api.reporting import ReportResult, report
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
@@ -51,6 +52,7 @@ __all__ = [
     "diff",
     "doctor",
     "draw",
+    "drawing",
     "find_trace",
     "graph_code",
     "load",

@@ -28,7 +28,8 @@ def picture_caption(
     that is not all; `compared` names the other step, whose plan saves `other_saved_bytes`."""
     names = [trace.model.name, *([region] if len(trace.regions) > 1 else []), strategy or "joint graph"]
     title = SEPARATOR.join(plain(name) for name in names) + (f" against {plain(compared)}" if compared else "")
-    lines = [SEPARATOR.join(_verdict(trace, totals, strategy, recomputed)), SEPARATOR.join(_traced(trace))]
+    eager = trace.eager.saved_bytes if trace.eager is not None and len(trace.regions) == 1 else None
+    lines = [SEPARATOR.join(_verdict(totals, strategy, recomputed, eager)), SEPARATOR.join(_traced(trace))]
     if compared and strategy:
         change = change_text(totals.saved_bytes, other_saved_bytes)
         lines.insert(0, f"{plain(compared)} saves {bytes_text(other_saved_bytes)}: here {change}")
@@ -37,7 +38,14 @@ def picture_caption(
     return Caption(title, tuple(lines))
 
 
-def _verdict(trace: Trace, totals: SceneTotals, strategy: str, recomputed: RecomputeSummary | None) -> list[str]:
+def plan_caption(title: str, totals: SceneTotals, recomputed: RecomputeSummary) -> Caption:
+    """The head of a picture of a plan whose trace is not at hand."""
+    return Caption(plain(title), (SEPARATOR.join(_verdict(totals, title, recomputed, None)),))
+
+
+def _verdict(
+    totals: SceneTotals, strategy: str, recomputed: RecomputeSummary | None, eager_bytes: int | None
+) -> list[str]:
     flops = magnitude_text(totals.forward_flops, "FLOP") if totals.forward_flops else ""
     ops = f"forward {count_text(totals.forward_ops)} ops{f', {flops}' if flops else ''}"
     if not totals.backward_ops:
@@ -47,9 +55,7 @@ def _verdict(trace: Trace, totals: SceneTotals, strategy: str, recomputed: Recom
         ops += f", {magnitude_text(totals.backward_flops, 'FLOP')}"
     if not strategy:
         return [ops]
-    eager = ""
-    if trace.eager is not None and len(trace.regions) == 1:
-        eager = f" (eager {bytes_text(trace.eager.saved_bytes)})"
+    eager = "" if eager_bytes is None else f" (eager {bytes_text(eager_bytes)})"
     saved = f"saves {bytes_text(totals.saved_bytes)} in {plural(totals.saved_values, 'tensor')}{eager}"
     again = "recomputes nothing"
     if recomputed is not None and recomputed.ops:
