@@ -33,6 +33,7 @@ __all__ = [
     "compile",
     "diff",
     "draw",
+    "drawing",
     "load",
     "partition",
     "report",
@@ -41,7 +42,9 @@ __all__ = [
     "validate",
 ]
 
-_FROM_API = frozenset({"compile", "diff", "draw", "drawing", "load", "partition", "report", "save", "trace", "validate"})
+_FROM_API = frozenset(
+    {"compile", "diff", "draw", "drawing", "load", "partition", "report", "save", "trace", "validate"}
+)
 
 
 def __getattr__(name: str) -> Any:
