@@ -58,7 +58,7 @@ def _cells(name: str, difference: Difference) -> list[str]:
 
 
 def _missing_texts(missing: Missing) -> list[str]:
-    return [f"{name}  not in {folder}" for name, folder in missing]
+    return [f"not in {folder}: {name}" for name, folder in missing]
 
 
 def render_folders_markdown(differences: Mapping[str, Difference], rows: DiffRows, missing: Missing) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from aotcli.ir.difference import Difference
 from aotcli.render.diff_rows import DiffRows, shown_changes
-from aotcli.render.diff_words import cause_text, rewrite_text, same_text, signed_bytes, verdict_text
-from aotcli.render.units import plural
+from aotcli.render.diff_words import cause_text, rewrite_text, same_text, verdict_text
+from aotcli.render.units import bytes_text, plural
 
 MOST_ANNOTATIONS = 10
 
@@ -27,7 +27,7 @@ def render_diff_github(difference: Difference, rows: DiffRows) -> str:
     for each in changes[: MOST_ANNOTATIONS - 1]:
         file, _, line = each.source.partition(" ")[0].rpartition(":")
         what = f"{plural(each.count, 'tensor')}: {each.module} {each.what} {each.shape} ({each.how})"
-        lines.append(annotation("warning", f"saves {signed_bytes(each.delta_bytes)} more", what, file=file, line=line))
+        lines.append(annotation("warning", f"saves {bytes_text(each.delta_bytes)} more", what, file=file, line=line))
     return "".join(lines)
 
 

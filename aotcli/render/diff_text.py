@@ -113,7 +113,7 @@ def _table(page: Page, changes: Sequence[ShownChange], rows: DiffRows) -> list[s
         Column("module", minimum=8, style="cyan"),
         Column("what", minimum=9),
         Column(f"shape {one}".strip(), minimum=11),
-        Column("how", minimum=13),
+        Column("how", minimum=15),
         Column("line", minimum=16 if wide else 9, style="dim", keep_end=True),
     ]
     body = [_cells(each, unit_bytes, one, wide) for each in shown]

@@ -82,7 +82,8 @@ def cause_text(difference: Difference) -> str:
     strategies = difference.left.strategy, difference.right.strategy
     if difference.same_graph:
         if strategies[0] == strategies[1]:
-            return "the graph is the same, decided differently"
+            who = "PyTorch's partitioner" if strategies[0].startswith("torch") else strategies[0]
+            return f"the graph is the same, {who} decided differently"
         return f"the graph is the same, {strategies[0]} and {strategies[1]} decide differently"
     if strategies[0] == strategies[1] == difference.yardstick:
         return f"the graph changed; {strategies[0]} planned both sides"
