@@ -69,12 +69,14 @@ class RegionReport:
 class OtherStep:
     """What the report's plan is compared with; the report's own step is the right side of `difference`.
 
-    `trace` and `plan` are None where the other side is a plan file whose graph is not known.
+    `trace` and `plan` are None where the other side is a plan file whose graph is not known. `partners[i]` is the other
+    step's region that region i is compared with, -1 for none.
     """
 
     difference: Difference
     trace: Trace | None = None
     plan: Plan | None = None
+    partners: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotcli.analysis.diff import DiffSide, diff_plans
 from aotcli.analysis.diff_planfile import Sketch, pair_sketches
+from aotcli.analysis.diff_regions import pair_regions
 from aotcli.analysis.report import OtherStep, StepReport, analyze_regions
 from aotcli.analysis.summary import Plan
 from aotcli.api.diff_sides import Source, as_sides, is_record_name, read_source, split_reference
@@ -137,7 +138,10 @@ def _compare(against: Comparable, trace: Trace, plan: Plan, progress: Progress |
     if isinstance(left, Sketch):
         pairs = pair_sketches(left, trace)
         return OtherStep(diff_plans(DiffSide(left.trace, left.plan, theirs.shown, sketched=True), right, pairs))
-    return OtherStep(diff_plans(left, right), left.trace, left.plan)
+    pairs = pair_regions(left.trace.regions, right.trace.regions)
+    partners = {pair.right: pair.left for pair in pairs if pair.right >= 0}
+    found = tuple(partners.get(place, -1) for place in range(len(trace.regions)))
+    return OtherStep(diff_plans(left, right, pairs), left.trace, left.plan, found)
 
 
 def _source(against: Comparable, like: Trace) -> Source:
@@ -151,6 +155,8 @@ def _source(against: Comparable, like: Trace) -> Source:
             f"a {type(against).__name__} cannot be compared",
             fix="give a trace (aotcli.trace), a plan (aotcli.partition), or the name of a record or model",
         )
+    if str(against).startswith("@"):  # the same step, planned otherwise
+        return Source(str(against), str(against)[1:], content=like)
     path, strategy = split_reference(str(against))
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder", fix="give one record in it")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from aotcli.analysis.scene import Box, BoxKind, Link, Scene, Side
-from aotcli.analysis.scene_build import SceneOptions, build_scene
-from aotcli.ir.joint import JointGraph
+from aotcli.analysis.scene import Box, BoxKind, Change, Link, Scene, Side
+from aotcli.analysis.scene_build import SceneOptions, scene_of_step
+from aotcli.analysis.scene_step import Step
 from aotcli.ir.partition import Partition
 from aotcli.render.layout import draw_scene
 from aotcli.render.layout.drawing import Drawing
@@ -43,12 +43,14 @@ class Nest:
 
 
 class NestBuilder:
-    """Makes nests that share their inner drawings, `inner`."""
+    """Makes nests that share their inner drawings, `inner`. `step` is the region's, merged with another where two are
+    compared; `loss` says that the forward's result is the loss."""
 
-    def __init__(self, graph: JointGraph, partition: Partition) -> None:
+    def __init__(self, step: Step, partition: Partition, *, loss: bool = False) -> None:
         self.inner: list[Drawing] = []
-        self._graph = graph
+        self._step = step
         self._partition = partition
+        self._loss = loss
         self._known: dict[object, int] = {}
 
     def folded(self) -> Nest:
@@ -60,12 +62,13 @@ class NestBuilder:
         return self._nest(self._scene(fold=False, limit=UNFOLDED_LIMIT), self._finest(fold=False))
 
     def _scene(self, *, fold: bool, limit: int) -> Scene:
-        return build_scene(self._graph, self._partition, SceneOptions(fold=fold, limit=limit))
+        return scene_of_step(self._step, self._partition, SceneOptions(fold=fold, limit=limit, loss=self._loss))
 
     def _finest(self, *, fold: bool) -> Scene:
         """Every op in a box of its own."""
-        modules = _EVERY_MODULE if any(node.module for node in self._graph.nodes) else _EVERY_MODULE[1:]
-        return build_scene(self._graph, self._partition, SceneOptions(depth=_ALL, expand=modules, fold=fold))
+        modules = _EVERY_MODULE if any(unit.module for unit in self._step.units) else _EVERY_MODULE[1:]
+        options = SceneOptions(depth=_ALL, expand=modules, fold=fold, loss=self._loss)
+        return scene_of_step(self._step, self._partition, options)
 
     def _nest(self, base: Scene, finest: Scene) -> Nest:
         holder = _holders(base, finest)
@@ -101,10 +104,15 @@ def _anonymous(box: Box, number: dict[str, str]) -> Box:
     return replace(box, id=number[box.id], group=None, members=(), all_members=(), value=value, nbytes=0)
 
 
-def _key(box: Box, name: str) -> tuple[Side, bool, str, str]:
+def is_of_other(box: Box) -> bool:
+    """Whether a box stands for nodes of the other step of a comparison, which may have the names of this one's."""
+    return box.change is Change.REMOVED or (box.kind is BoxKind.SAVED and box.change is Change.NOW_RECOMPUTED)
+
+
+def _key(box: Box, name: str) -> tuple[Side, bool, str, bool, str]:
     """What a node is found by: it may run in both halves, and be saved, and a result."""
     kind = "" if box.kind in (BoxKind.OP, BoxKind.MODULE) else box.kind.value
-    return box.side, box.recomputed, kind, name
+    return box.side, box.recomputed, kind, is_of_other(box), name
 
 
 def _holders(base: Scene, finest: Scene) -> list[int]:

@@ -13,9 +13,11 @@ from typing import Any
 
 from aotcli.analysis.report import StepReport
 from aotcli.analysis.scene import Box, BoxKind, Change, Group, LinkKind, Scene, Side
+from aotcli.analysis.scene_compare import merge_steps
+from aotcli.analysis.scene_step import Step, step_of
 from aotcli.ir.joint import JointGraph
 from aotcli.render.layout.drawing import Drawing, PlacedBox, Point
-from aotcli.render.report.nest import Nest, NestBuilder
+from aotcli.render.report.nest import Nest, NestBuilder, is_of_other
 from aotcli.render.report.strings import Strings
 from aotcli.render.scene_text import group_text
 
@@ -28,7 +30,7 @@ _CHANGES = tuple(Change)
 def picture_document(report: StepReport, place: int, strings: Strings) -> dict[str, Any]:
     """The picture of one region."""
     region = report.regions[place]
-    builder = NestBuilder(region.graph, region.partition)
+    builder = NestBuilder(_step(report, place), region.partition, loss=report.trace.loss)
     nests = [builder.folded()]
     if any(box.count > 1 for box in nests[0].scene.boxes):
         nests.append(builder.unfolded())
@@ -40,6 +42,16 @@ def picture_document(report: StepReport, place: int, strings: Strings) -> dict[s
         "views": [_view(nest, region.graph, strings) for nest in nests],
         "inner": [_inner(drawing, strings) for drawing in builder.inner],
     }
+
+
+def _step(report: StepReport, place: int) -> Step:
+    """What is drawn: the region's step, with the other's where that has a region to compare it with."""
+    region, other = report.regions[place], report.other
+    mine = (region.graph, region.partition)
+    if other is None or other.trace is None or other.plan is None or other.partners[place] < 0:
+        return step_of(*mine)
+    theirs = other.partners[place]
+    return merge_steps(mine, (other.trace.regions[theirs], other.plan.partitions[theirs]))
 
 
 def _view(nest: Nest, graph: JointGraph, strings: Strings) -> dict[str, Any]:
@@ -54,8 +66,7 @@ def _view(nest: Nest, graph: JointGraph, strings: Strings) -> dict[str, Any]:
             **_holdings(drawing.scene, graph, strings),
             "row": row_of,
             "inner": list(nest.inner),
-            "leaves": [len(names) for box in nest.leaves for names in box],
-            "leaf_nodes": [graph.index[name] for box in nest.leaves for names in box for name in names],
+            **_leaves(nest, graph),
         },
         "links": {
             **_links(drawing),
@@ -65,6 +76,20 @@ def _view(nest: Nest, graph: JointGraph, strings: Strings) -> dict[str, Any]:
         "groups": _groups(drawing.scene.groups, strings),
         "frames": _frames(drawing),
     }
+
+
+def _leaves(nest: Nest, graph: JointGraph) -> dict[str, list[int]]:
+    """The nodes behind each box inside each box."""
+    found = [
+        [] if is_of_other(box) else _places(names, graph)
+        for box, leaves in zip(nest.scene.boxes, nest.leaves, strict=True)
+        for names in leaves
+    ]
+    return {"leaves": [len(nodes) for nodes in found], "leaf_nodes": [node for nodes in found for node in nodes]}
+
+
+def _places(names: Iterable[str], graph: JointGraph) -> list[int]:
+    return [graph.index[name] for name in names if name in graph.index]
 
 
 def _inner(drawing: Drawing, strings: Strings) -> dict[str, Any]:
@@ -96,7 +121,7 @@ def _boxes(drawing: Drawing, strings: Strings) -> dict[str, Any]:
 def _holdings(scene: Scene, graph: JointGraph, strings: Strings) -> dict[str, Any]:
     """What a box stands for."""
     number = {group.id: place for place, group in enumerate(scene.groups)}
-    nodes = [[graph.index[name] for name in box.all_members if name in graph.index] for box in scene.boxes]
+    nodes = [[] if is_of_other(box) else _places(box.all_members, graph) for box in scene.boxes]
     return {
         "title": [strings.number(_title(box)) for box in scene.boxes],
         "type": [strings.number(box.module_type) for box in scene.boxes],

@@ -32,8 +32,15 @@ def verdict_document(report: StepReport) -> dict[str, Any]:
         "notes": plan_notes(trace, plan),
         "breaks": [f"{each.reason} ({each.source})" if each.source else each.reason for each in trace.breaks],
         "command": report.command,
+        "partition": _partition_command(report),
         "usage": list(plan.usage),
     }
+
+
+def _partition_command(report: StepReport) -> str:
+    """`aotcli partition` of the same model, to which a plan's own words are added."""
+    words = report.command.partition(" --strategy ")[0]
+    return words.replace("aotcli report", "aotcli partition", 1) or f"aotcli partition {report.trace.model.spec}"
 
 
 def _eager_change(trace: Trace, plan: Plan) -> str:

@@ -1,12 +1,12 @@
 /* Memory over forward and backward: a chart of what is live, stacked by use, and the list of what is live at one op. */
 
 const USE_STYLES = {
-  saved: { name: "saved for backward", color: "saved-area" },
+  saved: { name: "saved", color: "saved-area" },
   result: { name: "results", color: "result" },
   gradient: { name: "gradients", color: "gradient" },
   recomputed: { name: "recomputed", color: "recomputed" },
   "random state": { name: "random states", color: "random-state" },
-  tangent: { name: "incoming gradients", color: "tangent" },
+  tangent: { name: "incoming", color: "tangent" },
   temporary: { name: "temporary", color: "temporary" },
 };
 

@@ -95,8 +95,8 @@ class ModuleTable {
       const type = shared(table.module_type[row]);
       const element = h("tr", { tabIndex: 0 },
         h("td", { title: label }, h("span", { class: "tree-name", style: { paddingLeft: `${14 * table.depth[row]}px` } },
-          toggle, h("span", {}, label), table.count[row] > 1 ? h("b", { class: "muted" }, ` ×${table.count[row]}`) : null,
-          type ? h("span", { class: "muted" }, ` ${type}`) : null)),
+          toggle, h("span", {}, label), table.count[row] > 1 ? h("b", { class: "muted" }, `×${table.count[row]}`) : null,
+          type ? h("span", { class: "muted" }, type) : null)),
         sumCells(table, row, total));
       element.row = row;
       return element;

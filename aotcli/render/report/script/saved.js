@@ -179,7 +179,7 @@ class SavedTable {
       h("td", { class: "clip", title: `${row.reason} (rule: ${row.rule})` },
         row.category === "activation" ? row.reason : `${row.category}, ${row.reason}`),
       h("td", { class: "line", title: row.line },
-        h("bdi", {}, row.line + (row.lines > 1 ? ` +${row.lines - 1}` : ""))));
+        h("bdi", {}, row.line.split("/").at(-1) + (row.lines > 1 ? ` +${row.lines - 1}` : ""))));
     element.savedRow = row;
     return element;
   }

@@ -1,73 +1,125 @@
-/* The trade-off: saved bytes against what recomputing costs, a point for each plan that was computed. */
+/* The trade-off: saved bytes against what recomputing costs. The line is a proven bound; the points are plans. */
 
 const COST_AXES = {
+  cost: { name: "time to run again, estimated", text: (value) => costText(value) },
   recompute_flops: { name: "FLOPs run again", text: (value) => magnitudeText(value, "FLOP") },
-  moved_bytes: { name: "bytes that recomputed ops move (unfused)", text: bytesText },
-  peak_bytes: { name: "predicted peak (lower bound)", text: bytesText },
+  moved_bytes: { name: "bytes that recomputed ops move, unfused", text: (value) => bytesText(value) },
+  peak_bytes: { name: "predicted peak, a lower bound", text: (value) => bytesText(value) },
 };
+const CHART = { left: 78, right: 616, top: 20, bottom: 236, width: 640, height: 282 };
+
+/** A cost in the trade-off's unit: picoseconds as people read times, or FLOPs. */
+function costText(cost) {
+  if (report.trade_off.unit !== "ps") return magnitudeText(cost, "FLOP");
+  if (cost === 0) return "0 s";
+  const units = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"]];
+  const [size, unit] = units.find(([each]) => cost >= 0.9995 * each) ?? [1e6, "µs"];
+  return `${(cost / size).toPrecision(3)} ${unit}`;
+}
 
 class TradeOff {
   constructor(panel) {
-    const { front } = report;
-    this.axis = new Set(front.recompute_flops).size > 2 ? "recompute_flops" : "moved_bytes";
-    if (!front.label.length) {
-      panel.append(h("p", { class: "pad muted" }, "No trade-off was computed for this report. Make it again without --no-front."));
+    const found = report.trade_off;
+    if (!found) {
+      const why = regions.some((region) => region.data.has_backward)
+        ? "No trade-off was computed for this report." : "There is no backward, so there is nothing to trade.";
+      panel.append(h("p", { class: "pad muted" }, why));
       return;
     }
+    this.axis = "cost";
     const choice = h("select", { "aria-label": "Cost", onchange: () => {
       this.axis = choice.value;
       this.show();
     } }, Object.entries(COST_AXES).map(([value, { name }]) => h("option", { value }, name)));
-    choice.value = this.axis;
     this.stage = h("div", { class: "pad" });
-    this.body = h("tbody");
-    const heads = ["Plan", "Saved", "Ops again", "FLOPs again", "Moved again", "Peak ≥", ""];
+    this.picked = h("p", { class: "pad", id: "tradeoff-pick" }, h("span", { class: "muted" }, "Click a point for the command that gives it."));
     panel.append(
-      h("div", { class: "controls" }, h("label", {}, "Cost ", choice), h("span", { class: "count" },
-        `${plural(front.label.length, "plan")}, not the whole front`)),
-      h("div", { class: "scroll" }, this.stage, h("table", {}, h("thead", {}, h("tr", {}, heads.map((title, place) =>
-        h("th", { scope: "col", class: place && place < 6 ? "right" : "" }, h("span", {}, title))))), this.body)));
-    fill(this.body, front.label.map((label, place) => h("tr", { class: front.chosen[place] ? "picked" : "" },
-      h("td", {}, label), h("td", { class: "right" }, bytesText(front.saved_bytes[place])),
-      h("td", { class: "right" }, countText(front.recomputed_ops[place])),
-      h("td", { class: "right" }, magnitudeText(front.recompute_flops[place])),
-      h("td", { class: "right" }, bytesText(front.moved_bytes[place])),
-      h("td", { class: "right" }, bytesText(front.peak_bytes[place])),
-      h("td", {}, front.chosen[place] ? "this report" : copyButton(() => front.arguments[place], "Copy command")))));
+      h("div", { class: "controls" }, h("label", {}, "Cost ", choice), h("span", { class: "count" }, found.estimate)),
+      h("div", { class: "scroll" }, this.stage, this.picked, this.table(found.points),
+        h("p", { class: "pad muted" }, "No plan lies below the line: it joins the corners of the front, found by minimum cuts. "
+          + "Costs and peaks are estimates.")));
     this.show();
   }
 
+  table(points) {
+    const heads = ["Plan", "Saved", "Ops again", "Time again", "FLOPs again", "Moved again", "Peak ≥"];
+    return h("table", {}, h("thead", {}, h("tr", {}, heads.map((title, place) =>
+      h("th", { scope: "col", class: place ? "right" : "" }, h("span", {}, title))))), h("tbody", {},
+      points.label.map((label, place) => h("tr", {
+        class: points.chosen[place] ? "picked" : "", tabIndex: 0, onclick: () => this.pickPoint(place),
+      },
+      h("td", {}, label, points.chosen[place] ? h("span", { class: "muted" }, " (this report)") : null),
+      [bytesText(points.saved_bytes[place]), countText(points.recomputed_ops[place]), costText(points.cost[place]),
+        magnitudeText(points.recompute_flops[place]), bytesText(points.moved_bytes[place]),
+        bytesText(points.peak_bytes[place])].map((text) => h("td", { class: "right" }, text))))));
+  }
+
+  pickPoint(place) {
+    const { points } = report.trade_off;
+    this.pick(`${points.label[place]}: saves ${bytesText(points.saved_bytes[place])}, ${costText(points.cost[place])} to run again`,
+      points.arguments[place]);
+  }
+
+  pick(what, words) {
+    const command = `${report.verdict.partition} ${words}`;
+    fill(this.picked, `${what}. `, h("code", {}, command), " ", copyButton(() => command));
+  }
+
   show() {
-    const { front } = report;
-    const costs = front[this.axis];
-    const frame = { left: 76, right: 560, top: 22, bottom: 250 };
-    const most = Math.max(1, ...front.saved_bytes);
-    const dearest = Math.max(1, ...costs);
-    const x = (cost) => frame.left + (cost / dearest) * (frame.right - frame.left);
-    const y = (saved) => frame.bottom - (saved / most) * (frame.bottom - frame.top);
-    const drawing = svg("svg", { id: "tradeoff-chart", viewBox: "0 0 640 290", role: "img", "aria-label": "Saved bytes against cost" });
-    for (const tick of byteTicks(most, 5)) {
-      drawing.append(svg("line", { class: "grid", x1: frame.left, x2: frame.right, y1: y(tick), y2: y(tick) }),
-        svg("text", { x: frame.left - 8, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick)));
-    }
-    drawing.append(svg("line", { class: "axis", x1: frame.left, x2: frame.right, y1: frame.bottom, y2: frame.bottom }),
-      svg("text", { x: frame.left, y: frame.bottom + 18 }, "0"),
-      svg("text", { x: frame.right, y: frame.bottom + 18, "text-anchor": "end" }, COST_AXES[this.axis].text(dearest)),
-      svg("text", { x: (frame.left + frame.right) / 2, y: frame.bottom + 34, "text-anchor": "middle" }, COST_AXES[this.axis].name),
-      svg("text", { x: frame.left - 8, y: 12, "text-anchor": "end" }, "saved"));
-    const taken = [];
-    front.label.forEach((label, place) => {
-      const at = { x: x(costs[place]), y: y(front.saved_bytes[place]) };
-      const right = at.x < 430;
-      let textY = at.y + 4;
-      while (taken.some((other) => Math.abs(other.y - textY) < 14 && Math.abs(other.x - at.x) < 150)) textY += 14;
-      taken.push({ x: at.x, y: textY });
-      const dot = svg("circle", { cx: at.x, cy: at.y, r: front.chosen[place] ? 7 : 5 });
-      dot.style.fill = front.chosen[place] ? "var(--accent)" : "var(--faint)";
-      const title = svg("title", {}, `${label}: saves ${bytesText(front.saved_bytes[place])}, ${COST_AXES[this.axis].text(costs[place])}`);
-      drawing.append(svg("g", { class: "point" }, title, dot,
-        svg("text", { x: right ? at.x + 11 : at.x - 11, y: textY, "text-anchor": right ? "start" : "end" }, label)));
-    });
+    const { points, corners } = report.trade_off;
+    const costs = points[this.axis];
+    const front = this.axis === "cost" ? corners : [];
+    const most = Math.max(1, ...points.saved_bytes, ...front.map(([nbytes]) => nbytes));
+    const dearest = Math.max(1, ...costs, ...front.map(([, cost]) => cost));
+    const x = (cost) => CHART.left + (cost / dearest) * (CHART.right - CHART.left);
+    const y = (saved) => CHART.bottom - (saved / most) * (CHART.bottom - CHART.top);
+    const drawing = svg("svg", { id: "tradeoff-chart", viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "img",
+      "aria-label": "Saved bytes against cost" });
+    this.axes(drawing, y, most, dearest);
+    if (front.length > 1) this.front(drawing, front, x, y);
+    this.points(drawing, points, costs, x, y);
     fill(this.stage, drawing);
+  }
+
+  axes(drawing, y, most, dearest) {
+    const { left, right, bottom } = CHART;
+    const { name, text } = COST_AXES[this.axis];
+    for (const tick of byteTicks(most, 5)) {
+      drawing.append(svg("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }),
+        svg("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick)));
+    }
+    drawing.append(svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }),
+      svg("text", { x: left, y: bottom + 18 }, "0"),
+      svg("text", { x: right, y: bottom + 18, "text-anchor": "end" }, text(dearest)),
+      svg("text", { x: (left + right) / 2, y: bottom + 36, "text-anchor": "middle" }, name),
+      svg("text", { x: left - 8, y: 10, "text-anchor": "end" }, "saved"));
+  }
+
+  front(drawing, front, x, y) {
+    const line = front.map(([nbytes, cost]) => `${x(cost)},${y(nbytes)}`).join(" ");
+    const edge = `${x(front[0][1])},${CHART.bottom} ${line} ${x(front.at(-1)[1])},${CHART.bottom}`;
+    drawing.append(svg("polygon", { class: "below", points: edge }), svg("polyline", { class: "front", points: line }));
+    for (const [nbytes, cost, words] of front) {
+      const corner = svg("circle", { class: "corner", cx: x(cost), cy: y(nbytes), r: 3.5, onclick: () =>
+        this.pick(`A corner of the front: saves ${bytesText(nbytes)}, ${costText(cost)} to run again`, words) });
+      corner.append(svg("title", {}, `${bytesText(nbytes)} saved, ${costText(cost)} to run again`));
+      drawing.append(corner);
+    }
+  }
+
+  points(drawing, points, costs, x, y) {
+    const taken = [];
+    points.label.forEach((label, place) => {
+      const at = { x: x(costs[place]), y: y(points.saved_bytes[place]) };
+      const right = at.x < 430;
+      let textY = Math.min(at.y - 8, CHART.bottom - 6);
+      while (taken.some((other) => Math.abs(other.y - textY) < 14 && Math.abs(other.x - at.x) < 150)) textY += 15;
+      taken.push({ x: at.x, y: textY });
+      const dot = svg("circle", { cx: at.x, cy: at.y, r: points.chosen[place] ? 7 : 5,
+        class: points.chosen[place] ? "mine" : "plan" });
+      drawing.append(svg("g", { class: "point", onclick: () => this.pickPoint(place) },
+        svg("title", {}, `${label}: saves ${bytesText(points.saved_bytes[place])}, ${COST_AXES[this.axis].text(costs[place])}`),
+        dot, svg("text", { x: right ? at.x + 10 : at.x - 10, y: textY, "text-anchor": right ? "start" : "end" }, label)));
+    });
   }
 }

@@ -5,16 +5,24 @@ const MIB = 2 ** 20;
 const GIB = 2 ** 30;
 const TIB = 2 ** 40;
 
+/** A number with so many digits after the point. Halves go to the even digit, as they do in Python. */
+function fixed(number, digits) {
+  const scaled = Math.abs(number) * 10 ** digits;
+  const low = Math.floor(scaled);
+  if (scaled - low !== 0.5 || low % 2) return number.toFixed(digits);
+  return (Math.sign(number) * (low / 10 ** digits)).toFixed(digits);
+}
+
 /** Bytes with a binary unit: "6.09 GiB", "474.7 MiB", "512 B". */
 function bytesText(nbytes) {
   const size = Math.abs(nbytes);
   const sign = nbytes < 0 ? "-" : "";
   if (size < KIB) return `${sign}${size} B`;
   // Thresholds sit where rounding would print 1024.0 of the smaller unit.
-  if (size < MIB - Math.floor(KIB / 20)) return `${sign}${(size / KIB).toFixed(1)} KiB`;
-  if (size < GIB - Math.floor(MIB / 20)) return `${sign}${(size / MIB).toFixed(1)} MiB`;
-  if (size < TIB - Math.floor(GIB / 200)) return `${sign}${(size / GIB).toFixed(2)} GiB`;
-  return `${sign}${(size / TIB).toFixed(2)} TiB`;
+  if (size < MIB - Math.floor(KIB / 20)) return `${sign}${fixed(size / KIB, 1)} KiB`;
+  if (size < GIB - Math.floor(MIB / 20)) return `${sign}${fixed(size / MIB, 1)} MiB`;
+  if (size < TIB - Math.floor(GIB / 200)) return `${sign}${fixed(size / GIB, 2)} GiB`;
+  return `${sign}${fixed(size / TIB, 2)} TiB`;
 }
 
 /** A change of bytes with its sign: "+4.51 GiB", "−3.0 MiB", "same". */
@@ -37,7 +45,7 @@ function magnitudeText(number, unit = "") {
   for (const [size, prefix] of prefixes) {
     if (Math.abs(number) >= size * 0.9995) {
       const scaled = number / size;
-      return `${scaled.toFixed(Math.abs(scaled) < 9.995 ? 2 : 1)} ${prefix}${unit}`;
+      return `${fixed(scaled, Math.abs(scaled) < 9.995 ? 2 : 1)} ${prefix}${unit}`;
     }
   }
   return `${number} ${unit}`.trimEnd();
@@ -47,7 +55,7 @@ function magnitudeText(number, unit = "") {
 function percentText(part, whole) {
   if (!whole) return "0.0";
   const share = (100 * part) / whole;
-  return share > 0 && share < 0.05 ? "<0.1" : share.toFixed(1);
+  return share > 0 && share < 0.05 ? "<0.1" : fixed(share, 1);
 }
 
 /** Steps of a scale for bytes: round numbers of one binary unit, at most `most` of them. */
