@@ -16,8 +16,10 @@ def render_pareto_markdown(trace: Trace, front: ParetoFront, *, target: str) -> 
     lines = [
         f"### Saved bytes against recomputing: {_cell(trace.model.name)}",
         "",
-        f"{_cell(front.pricing)}; level {trace.settings.level}, {trace.environment.device}, "
-        f"torch {trace.environment.torch.partition('+')[0]}",
+        (
+            f"{_cell(front.pricing)}; level {trace.settings.level}, {trace.environment.device}, "
+            f"torch {trace.environment.torch.partition('+')[0]}"
+        ),
         "",
         "| | saved | tensors | recompute | peak, at least | gap | strategy |",
         "|---|---:|---:|---:|---:|---:|---|",

@@ -34,8 +34,10 @@ def render_pareto_svg(trace: Trace, front: ParetoFront) -> str:
     title = f"{plain(trace.model.name)}: saved bytes against recomputing"
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>\n<!-- written by aotcli -->\n',
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+            f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
+        ),
         f"<title>{escape(title)}</title><style>{_STYLE}</style>\n",
         '<rect width="100%" height="100%" fill="#fff"/>\n',
         f'<text class="title" x="{_LEFT}" y="28">{escape(title)}</text>\n',

@@ -55,9 +55,13 @@ def cost_text(cost: float, unit: str) -> str:
     """Picoseconds as a time, FLOPs as FLOPs."""
     if unit == "FLOP":
         return magnitude_text(cost, "FLOP")
-    if cost >= 1e12:
-        return f"{cost / 1e12:.2f} s"
-    return f"{cost / 1e9:.3g} ms" if cost < 1e11 else f"{cost / 1e9:.0f} ms"
+    if cost < 1e6:
+        return "<1 µs" if cost else "0"
+    if cost < 1e9:
+        return f"{cost / 1e6:.3g} µs"
+    if cost < 1e12:
+        return f"{cost / 1e9:.3g} ms" if cost < 1e11 else f"{cost / 1e9:.0f} ms"
+    return f"{cost / 1e12:.2f} s"
 
 
 def _letters(points: Sequence[ParetoPoint]) -> dict[str, str]:
@@ -101,7 +105,7 @@ def _table(page: Page, front: ParetoFront, points: Sequence[ParetoPoint]) -> lis
         Column("saved", right=True),
         Column("tensors", right=True),
         Column("recompute", right=True),
-        Column("of fwd", right=True),
+        Column("% of fwd", right=True),
         Column("peak ≥", right=True),
         Column("gap", right=True),
         Column("--strategy", minimum=12),
