@@ -134,14 +134,28 @@ def _add(rows: _Rows, graph: JointGraph, node: Node, what: str, amount: int) -> 
 
 def _differences(before: _Rows, now: _Rows) -> tuple[Contributor, ...]:
     """Rows of `now` less those of `before`, by key; what is equal is left out."""
+    partner = _partners(before, now)
     found: list[Contributor] = []
-    for key in (*now, *(key for key in before if key not in now)):
-        old, new = before.get(key), now.get(key)
-        amount = (new.amount if new else 0) - (old.amount if old else 0)
-        shown = new or old
-        if not amount or shown is None:
-            continue
-        module, what, shape, dtype = key
-        source = shown.sources[0] if shown.sources else None
-        found.append(Contributor(amount, shown.count, module, what, shape, dtype, source, gone=new is None))
-    return tuple(sorted(found, key=lambda row: -abs(row.amount)))
+    for key, row in now.items():
+        old = before.get(partner.get(key, key))
+        found.append(_contributor(key, row, row.amount - (0 if old is None else old.amount)))
+    matched = {partner.get(key, key) for key in now}
+    found += [_contributor(key, row, -row.amount, gone=True) for key, row in before.items() if key not in matched]
+    return tuple(sorted((row for row in found if row.amount), key=lambda row: -abs(row.amount)))
+
+
+def _partners(before: _Rows, now: _Rows) -> dict[_Key, _Key]:
+    """For rows that `before` has in another shape or dtype only, which: the one such row of that module and kind."""
+    old: dict[tuple[str, str], list[_Key]] = {}
+    new: dict[tuple[str, str], list[_Key]] = {}
+    for rows, others, found in ((before, now, old), (now, before, new)):
+        for key in rows:
+            if key not in others:
+                found.setdefault(key[:2], []).append(key)
+    return {keys[0]: old[place][0] for place, keys in new.items() if len(keys) == 1 and len(old.get(place, ())) == 1}
+
+
+def _contributor(key: _Key, row: _Row, amount: int, *, gone: bool = False) -> Contributor:
+    module, what, shape, dtype = key
+    source = row.sources[0] if row.sources else None
+    return Contributor(amount, row.count, module, what, shape, dtype, source, gone)

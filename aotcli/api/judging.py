@@ -110,7 +110,7 @@ def judge(model: CheckedModel, trace: Trace, plan: Plan, store: BaselineStore, k
     except AotcliError as error:
         result = dataclasses.replace(result, failure=Failure(error.what, error.why, error.fix, error.exit_code))
     written = _keep(new, baseline, store, keep)
-    return _with_commands(dataclasses.replace(result, written=written), baseline, keep)
+    return _with_commands(dataclasses.replace(result, written=written), baseline, plan.label, keep)
 
 
 def _accepted_side(model: CheckedModel, baseline: Baseline) -> _Side:
@@ -275,7 +275,7 @@ def _essence(accepted: Accepted) -> Accepted:
     return dataclasses.replace(accepted, reason="", aotcli="")
 
 
-def _with_commands(result: ModelCheck, baseline: Baseline | None, keep: Keep) -> ModelCheck:
+def _with_commands(result: ModelCheck, baseline: Baseline | None, strategy: str, keep: Keep) -> ModelCheck:
     """What to type next: to accept the new baseline, and to look at what changed."""
     model, written = result.model, result.written
     if written is None and result.verdict is Verdict.OK:
@@ -286,10 +286,11 @@ def _with_commands(result: ModelCheck, baseline: Baseline | None, keep: Keep) ->
         again = f"pytest {shlex.quote(model.test)}" if model.test else f"aotcli check {model.name}"
         accept = f"{again}; {accept}"
     other = written if written is not None else model.words
-    look = f"aotcli partition {shlex.quote(other)}{_option(model.strategy)}" if other else ""
+    option = "" if _needs_live(strategy) and written is not None else _option(strategy)
+    look = f"aotcli partition {shlex.quote(other)}{option}" if other else ""
     if result.before is not None and other:
-        old = model.strategy if baseline is None or baseline.accepted is None else baseline.accepted.strategy
-        look = f"aotcli diff {_planned_by(result.baseline, old)} {_planned_by(other, model.strategy)}"
+        old = strategy if baseline is None or baseline.accepted is None else baseline.accepted.strategy
+        look = f"aotcli diff {_planned_by(result.baseline, old)} {_planned_by(other, strategy)}"
     return dataclasses.replace(result, accept_command=accept, look_command=look)
 
 
@@ -298,5 +299,12 @@ def _option(strategy: str) -> str:
 
 
 def _planned_by(target: str, strategy: str) -> str:
-    """A target of `aotcli diff`, with the strategy that plans it where it is not the usual one."""
-    return shlex.quote(target if strategy == _USUAL else f"{target}@{strategy}")
+    """A target of `aotcli diff`, with the strategy that plans it where that is another and can plan a record."""
+    return shlex.quote(target if strategy == _USUAL or _needs_live(strategy) else f"{target}@{strategy}")
+
+
+def _needs_live(strategy: str) -> bool:
+    try:
+        return choose_strategies(strategy)[0].strategy.needs_live
+    except AotcliError:  # one that is gone
+        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from textwrap import dedent
 
 from aotcli.ir.check import Acceptance, CheckRun, ModelCheck, Quantity, Verdict
 from aotcli.render.check_graph import structure_lines
@@ -135,7 +136,8 @@ def _next_steps(page: Page, check: ModelCheck) -> list[str]:
 
 def _lines(page: Page, label: str, text: str) -> list[str]:
     """Text that may have lines of its own (what to paste), under its label."""
-    first, *rest = text.splitlines()
+    first, _, others = text.partition("\n")
+    rest = dedent(others).splitlines()
     lines = page.wrap(plain(first), _INDENT + 5, " " * _INDENT + label)
     return lines + [" " * (_INDENT + 5) + plain(line) for line in rest]
 
