@@ -413,7 +413,7 @@ class TestImpossibleAnnotations:
         trace = sample_trace(contradiction(), layered(3, width=32, batch=64), breaks=())
         result = lint(trace, min_bytes=0)
         assert {each.rule for each in result.findings} == {"AOT001", "AOT002"}
-        assert any("no plan for a part of the step" in note for note in result.report.notes)
+        assert any("a part of the step has no plan" in note for note in result.report.notes)
 
     def test_a_tuple_that_a_rule_of_the_heuristic_keeps(self) -> None:
         g = GraphBuilder()

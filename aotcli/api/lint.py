@@ -82,7 +82,7 @@ class LintResult:
             raise InputError(
                 "there is nothing to put into a policy",
                 why="no finding is about a value that could as well be computed again in the backward",
-                fix="leave --write-policy out",
+                fix="ask `report.policy` first",
             )
         return policy_text(plan.rules, [f"what lint found in {self.report.model}, computed again in the backward"])
 
@@ -132,7 +132,7 @@ def lint(
         trace, cached = planned.trace, planned.cached
         regions = _paired(trace, planned.plan.partitions)
         notes: tuple[str, ...] = ()
-    except PlanImpossibleError as error:
+    except PlanImpossibleError:
         if isinstance(model, Trace):
             trace = model
         else:
@@ -141,7 +141,7 @@ def lint(
         subject = Subject(trace, regions)
         if not any(finding.rule == IMPOSSIBLE for finding in find_all(subject)):
             raise  # not for its annotations: a strategy has demands of its own
-        notes = (f"no plan for a part of the step, of which only the annotations were looked at: {error.what}",)
+        notes = ("where a part of the step has no plan, only its annotations were looked at",)
     report = _report(Subject(trace, regions), rules, label, min_bytes, notes)
     return LintResult(trace, report, target=target, cached=cached)
 

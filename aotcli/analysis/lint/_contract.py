@@ -11,6 +11,7 @@ from aotcli.analysis.layers import SavedTensor
 from aotcli.analysis.lint._chain import Chain
 from aotcli.analysis.lint._region import PlannedRegion
 from aotcli.analysis.lint._rules_for import recompute_rules
+from aotcli.analysis.op_names import storage_maker
 from aotcli.ir.finding import Place, Remedy, RuleInfo
 from aotcli.ir.policy import PolicyRule
 from aotcli.ir.tensor import Dim
@@ -75,7 +76,7 @@ def tensor_hit(
         what=tensor.what,
         shape=tensor.spec.shape,
         dtype=tensor.spec.dtype,
-        source=next((value.source for value in tensor.values if value.source), None),
+        source=storage_maker(region.graph, tensor.values[0].name).source or tensor.values[0].source,
         nbytes=nbytes,
         detail=detail,
         remedy=remedy,

@@ -184,7 +184,9 @@ def _github(result: LintResult, page: Page) -> str:
 
 def _write_policy(result: LintResult, terminal: Terminal, path: Path, *, force: bool) -> None:
     from aotcli.cli.output import write_output
-    from aotcli.ir.policy import HEADER
 
-    write_output(path, result.policy().removeprefix(f"{HEADER}\n"), "text", force=force)
+    if result.report.policy is None:
+        terminal.note(f"no finding is about a value that could as well be computed again: {path} was not written")
+        return
+    write_output(path, result.policy(), "text", force=force)
     terminal.note(f"wrote {path}")
