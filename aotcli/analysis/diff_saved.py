@@ -156,7 +156,11 @@ def _saved_side(region: PlannedRegion, tensor: SavedTensor) -> TensorSide:
 
 def _other_side(region: PlannedRegion, tensor: SavedTensor, partners: Sequence[int]) -> TensorSide | None:
     """What became of a tensor on the side that does not save it; None where that graph does not have it."""
-    position = next((partners[each] for each in tensor.candidates if partners[each] >= 0), -1)
+    made = partners[tensor.maker]
+    views = [partners[each] for each in tensor.positions if partners[each] >= 0]
+    # A view of another tensor that is saved there tells nothing of this one.
+    others = [each for each in views if region.fates[each] is not Fate.SAVED]
+    position = made if made >= 0 else next(iter(others), -1)
     if position < 0:
         return None
     node = region.graph.nodes[position]
