@@ -50,6 +50,7 @@ class ExplanationResult:
     wishes: tuple[PolicyRule, ...] = ()
     change: Change | None = None
     rules: tuple[PolicyRule, ...] = field(default=(), kw_only=True)
+    strategy: Strategy = field(default_factory=MinCut, kw_only=True)
     target: str = field(default="MODEL", kw_only=True)
     cached: bool = field(default=False, kw_only=True)
 
@@ -94,8 +95,8 @@ class ExplanationResult:
         """
         from aotcli.analysis.explain_checkpoint import as_checkpoint
 
-        options = self.plan.options
-        return as_checkpoint(self.trace.regions, self._checked_policy(), options)
+        plain = self.strategy if isinstance(self.strategy, MinCut) else MinCut()
+        return as_checkpoint(self.trace.regions, self._checked_policy(), plain.heuristic, cse=plain.cse)
 
     def checkpoint_python(self) -> str:
         """`checkpoint` as a Python module."""
@@ -167,6 +168,7 @@ def explain(
         wishes,
         change_between(before, after) if wishes else None,
         rules=own_rules(chosen.strategy),
+        strategy=chosen.strategy,
         target=result.target,
         cached=result.cached,
     )

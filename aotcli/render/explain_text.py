@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -103,29 +104,30 @@ def _change_table(page: Page, change: Change) -> list[str]:
         return ["No value is treated otherwise."]
     rows = [row for row in change.rows if row.of_saved][:_MOST_ROWS] or list(change.rows[:_MOST_ROWS])
     unit, unit_bytes = column_unit(max(row.nbytes for row in rows))
+    usual = Counter(row.dtype for row in rows).most_common(1)[0][0]
     columns = [
         Column(unit.rjust(7), right=True),
         Column("n", right=True),
         Column("module", minimum=9, style="cyan"),
         Column("what", minimum=9),
-        Column("shape", minimum=10),
+        Column(f"shape {dtype_text(usual)}", minimum=10),
         Column("was"),
         Column("is"),
     ]
-    lines = table(page, columns, [_change_cells(row, unit_bytes) for row in rows])
+    lines = table(page, columns, [_change_cells(row, unit_bytes, usual) for row in rows])
     rest = change.rows[len(rows) :]
     if rest:
         lines += page.wrap(f"and {plural(sum(row.count for row in rest), 'value')} more: {_fates(rest)}", 2)
     return lines
 
 
-def _change_cells(row: ChangeRow, unit_bytes: int) -> tuple[str, ...]:
+def _change_cells(row: ChangeRow, unit_bytes: int, usual: str) -> tuple[str, ...]:
     return (
         column_bytes(row.nbytes, unit_bytes),
         count_text(row.count),
         row.module,
         row.what,
-        f"{shape_text(row.shape)} {dtype_text(row.dtype)}",
+        shape_text(row.shape) + (f" {dtype_text(row.dtype)}" if row.dtype != usual else ""),
         FATE_WORDS[row.before],
         FATE_WORDS[row.after],
     )

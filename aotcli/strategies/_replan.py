@@ -23,6 +23,7 @@ from aotcli.strategies._contract import Strategy
 from aotcli.strategies.mincut import MinCut
 from aotcli.strategies.policy import Policy
 from aotcli.strategies.recompute_all import decide
+from aotcli.strategies.replay import Replay
 
 WISHED = "policy"
 """The strategy's name on plans that hold wishes."""
@@ -54,7 +55,7 @@ def replan(
         both = match_rules(graph, (*rules, *own_rules(strategy)), made).wishes
         return assemble(graph, strategy.decide_with(graph, both), strategy=WISHED, options=options)
     _refuse_reruns(graph, made, wishes)
-    if not strategy.needs_live and strategy.argument is None:
+    if not strategy.needs_live and not isinstance(strategy, Replay):
         return strategy.plan(_tagged(graph, made, wishes))
     return _amended(graph, partition, made, wishes, options)
 
