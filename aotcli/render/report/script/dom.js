@@ -87,9 +87,11 @@ function color(name) {
   return cssColors.get(name);
 }
 
+let sharpness = 1; // more than the screen shows, for paper
+
 /** Makes a canvas as sharp as the screen; gives its context and its size in CSS pixels. */
 function fitCanvas(canvas) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = (window.devicePixelRatio || 1) * sharpness;
   const { clientWidth: width, clientHeight: height } = canvas;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);

@@ -64,21 +64,34 @@ function makeRegionChoice() {
   when("region", () => (choice.value = String(state.region)));
 }
 
-/** On paper everything shows, on white. */
-function preparePrinting(makeAll, graph) {
+/** On paper everything shows, on white, and sharper than a screen. */
+function preparePrinting(makeAll, graph, chart) {
   let before = null;
+  const paint = () => {
+    graph.paintNow();
+    paintMemory(chart);
+  };
   window.addEventListener("beforeprint", () => {
     makeAll();
     before = { theme: document.documentElement.dataset.theme, place: { ...graph.place } };
+    sharpness = 3;
     toggleTheme("light");
     graph.fit(true);
-    graph.paintNow();
+    paint();
+  });
+  // The canvases have the size of the sheet by the time that it is laid out.
+  window.matchMedia("print").addEventListener("change", ({ matches }) => {
+    if (!matches || !before) return;
+    graph.fit(true);
+    paint();
   });
   window.addEventListener("afterprint", () => {
     if (!before) return;
+    sharpness = 1;
     toggleTheme(before.theme);
     graph.place = before.place;
-    graph.paint();
+    before = null;
+    paint();
   });
 }
 
@@ -89,13 +102,14 @@ function main() {
   const makeAll = makeTabs();
   showGraphLegend();
   const graph = new GraphView();
-  new MemoryChart();
+  const chart = new MemoryChart();
   new Inspector();
   new Search();
   listenForKeys();
-  preparePrinting(makeAll, graph);
+  preparePrinting(makeAll, graph, chart);
   readAddress();
   window.addEventListener("hashchange", readAddress);
+  window.aotcli = { graph, chart, report, regions, state, select }; // for the console, and for tests
   document.documentElement.dataset.ready = "true";
 }
 
