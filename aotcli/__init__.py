@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aotcli.api import diff as diff
     from aotcli.api import draw as draw
     from aotcli.api import drawing as drawing
+    from aotcli.api import explain as explain
     from aotcli.api import load as load
     from aotcli.api import partition as partition
     from aotcli.api import report as report
@@ -34,6 +35,7 @@ __all__ = [
     "diff",
     "draw",
     "drawing",
+    "explain",
     "load",
     "partition",
     "report",
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 _FROM_API = frozenset(
-    {"compile", "diff", "draw", "drawing", "load", "partition", "report", "save", "trace", "validate"}
+    {"compile", "diff", "draw", "drawing", "explain", "load", "partition", "report", "save", "trace", "validate"}
 )
 
 

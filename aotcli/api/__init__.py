@@ -23,6 +23,7 @@ from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy,
 from aotcli.api.diff import DiffResult, diff
 from aotcli.api.draw import DrawResult, draw
 from aotcli.api.draw_partition import drawing
+from aotcli.api.explain import ExplanationResult, explain
 from aotcli.api.reporting import ReportResult, report
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
@@ -41,6 +42,7 @@ __all__ = [
     "ChosenStrategy",
     "DiffResult",
     "DrawResult",
+    "ExplanationResult",
     "FoundTrace",
     "PartitionResult",
     "ReportResult",
@@ -53,6 +55,7 @@ __all__ = [
     "doctor",
     "draw",
     "drawing",
+    "explain",
     "find_trace",
     "graph_code",
     "load",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -58,20 +59,26 @@ class ExplanationResult:
         """Explanations for a terminal."""
         from aotcli.render.explain_text import ExplainView, render_explain_text
 
-        view = ExplainView(self.pattern, self.hidden, self.change, self.target, quiet=quiet, cached=self.cached)
+        view = ExplainView(self.pattern, self.hidden, self.change, self.words, quiet=quiet, cached=self.cached)
         return render_explain_text(self.trace, self.plan, self.explanations, page or Page(), view)
 
     def markdown(self) -> str:
         """The same as GitHub-flavoured Markdown."""
         from aotcli.render.explain_markdown import render_explain_markdown
 
-        return render_explain_markdown(self.trace, self.plan, self.explanations, self.change, self.target)
+        return render_explain_markdown(self.trace, self.plan, self.explanations, self.change, self.words)
 
     def json(self) -> str:
         """The same as JSON of schema "aotcli.explanation"."""
         from aotcli.render.explain_json import render_explain_json
 
         return render_explain_json(self.trace, self.plan, self.explanations, self.change, self.wishes)
+
+    @property
+    def words(self) -> str:
+        """Model, settings and strategy, as a command line names them."""
+        strategy = "" if self.plan.label == "mincut" else f"-s {shlex.quote(self.plan.label)}"
+        return " ".join(word for word in (self.target, strategy) if word)
 
     @property
     def policy(self) -> tuple[PolicyRule, ...]:

@@ -37,11 +37,13 @@ class PartitionResult:
             from aotcli.render.comparison_text import render_comparison_text
 
             return render_comparison_text(self.trace, self.plans, page, rows, cached=self.cached)
+        from aotcli.analysis.explain_hint import explain_hint
         from aotcli.analysis.peak import locate_step_peak
         from aotcli.render.partition_text import PartitionView, render_partition_text
 
         peak = locate_step_peak(self.trace.regions, self.plan.partitions)
-        view = PartitionView(rows, self.target, peak, self.alternative, self.plan.usage, quiet, self.cached)
+        why = explain_hint(self.trace.regions, self.plan.partitions)
+        view = PartitionView(rows, self.target, peak, self.alternative, self.plan.usage, quiet, self.cached, why)
         return render_partition_text(self.trace, self.plan, page, view)
 
     def markdown(self, rows: RowOptions | None = None) -> str:

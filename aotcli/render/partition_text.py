@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +28,7 @@ class PartitionView:
 
     `target` is how the command line named model and settings, for commands to copy; `peak` is where the peak lies;
     `usage` the lines to paste into a training script; `quiet` leaves notes and next steps out;
-    `cached` says that the trace is one of an earlier run.
+    `cached` says that the trace is one of an earlier run; `why` is a value worth asking `explain` about.
     """
 
     rows: RowOptions = field(default_factory=RowOptions)
@@ -37,6 +38,7 @@ class PartitionView:
     usage: tuple[str, ...] = ()
     quiet: bool = False
     cached: bool = False
+    why: str = ""
 
 
 def render_partition_text(trace: Trace, plan: Plan, page: Page, view: PartitionView) -> str:
@@ -220,4 +222,8 @@ def _next_steps(page: Page, plan: Plan, view: PartitionView) -> list[str]:
     if view.usage:
         lines.append(page.style("Use it:", "bold") + f"  {view.usage[0]}")
         lines += [f"         {line}" for line in view.usage[1:]]
+    if view.why:
+        strategy = [] if plan.label == "mincut" else ["-s", shlex.quote(plan.label)]
+        words = ["aotcli explain", view.target, shlex.quote(view.why), *strategy]
+        lines.append(page.style("Why:", "bold") + f"     {' '.join(word for word in words if word)}")
     return lines

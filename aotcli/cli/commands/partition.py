@@ -76,6 +76,12 @@ def partition(
         str | None,
         typer.Option("--budget", help="A size (2GiB), or a fraction in [0, 1].", rich_help_panel=STRATEGY_PANEL),
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", help="The file of --strategy policy.", metavar="FILE.toml", rich_help_panel=STRATEGY_PANEL
+        ),
+    ] = None,
     force_match: Annotated[
         bool | None,
         typer.Option(
@@ -124,6 +130,7 @@ def partition(
         "aggressive": aggressive,
         "max_distance": max_distance,
         "budget": budget,
+        "policy": policy,
         "force_match": force_match,
     }
     options = strategy_options(flags, opt or [])

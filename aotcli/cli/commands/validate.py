@@ -41,6 +41,12 @@ def validate(
     budget: Annotated[
         str | None, typer.Option("--budget", help="A fraction in [0, 1].", rich_help_panel=STRATEGY_PANEL)
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy", help="The file of --strategy policy.", metavar="FILE.toml", rich_help_panel=STRATEGY_PANEL
+        ),
+    ] = None,
     backend: Annotated[
         str, typer.Option("--backend", help="aot_eager or inductor.", metavar="NAME", rich_help_panel=RUN_PANEL)
     ] = "aot_eager",
@@ -89,7 +95,7 @@ def validate(
 
     terminal = open_terminal(color=output.color, quiet=output.quiet, verbose=output.verbose)
     chosen_format = choose_format(format_name, output_path)
-    options = strategy_options({"budget": budget}, opt or [])
+    options = strategy_options({"budget": budget, "policy": policy}, opt or [])
     target = _target(model, given, backend, terminal.note)
     with terminal.progress() as progress:
         result = run(
