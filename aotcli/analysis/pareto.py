@@ -12,10 +12,9 @@ from aotcli.analysis.summary import count_storages
 from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.pareto import ParetoPoint, PointKind
 from aotcli.ir.partition import Category, Partition
-from aotcli.ir.sizes import size_text
+from aotcli.ir.sizes import enough_text
 
 _MOST_FILLED = 64
-_MIB = 1 << 20
 
 
 def front_points(
@@ -46,13 +45,7 @@ def front_points(
 def _point(graph: JointGraph, budgeting: Budgeting, choice: Choice, kind: PointKind) -> ParetoPoint:
     decision = with_best_order(graph, budgeting.decision(choice))
     partition = assemble(graph, decision, strategy="budget")
-    return _described(partition, kind, f"budget:{_enough(choice.nbytes)}", choice.cost, budgeting)
-
-
-def _enough(nbytes: int) -> str:
-    """A budget that allows `nbytes`, as people write it: rounded up to a tenth of a MiB where that is little."""
-    tenths = -(-nbytes * 10 // _MIB)
-    return f"{tenths / 10:g}MiB" if nbytes >= 16 * _MIB else size_text(nbytes)
+    return _described(partition, kind, f"budget:{enough_text(choice.nbytes)}", choice.cost, budgeting)
 
 
 def strategy_point(graph: JointGraph, budgeting: Budgeting, partition: Partition, label: str) -> ParetoPoint:

@@ -42,3 +42,11 @@ def size_text(nbytes: int) -> str:
         if nbytes >= size and nbytes * 10 % size == 0:
             return f"{nbytes / size:g}{name}"
     return f"{nbytes}B"
+
+
+def enough_text(nbytes: int) -> str:
+    """A size of at least `nbytes`, as people write it: rounded up to a tenth of a MiB where that is little."""
+    if nbytes < 16 << 20:
+        return size_text(nbytes)
+    tenths = -(-nbytes * 10 // (1 << 20))
+    return f"{tenths // 10}.{tenths % 10}MiB" if tenths % 10 else f"{tenths // 10}MiB"

@@ -12,27 +12,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from aotcli.analysis.assemble import assemble, with_best_order
-from aotcli.analysis.budgeting import Budgeting, pose_budgeting
+from aotcli.analysis.budgeting import Budgeting
 from aotcli.analysis.front import Choice, Front
-from aotcli.analysis.hardware import Hardware, find_hardware
 from aotcli.analysis.mixing import fill
-from aotcli.analysis.rerun_cost import RerunCosts, flop_costs, roofline_costs
 from aotcli.analysis.tradeoff import Tradeoff
 from aotcli.errors import InputError, PlanImpossibleError, StrategyError
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Decision, Partition, Reason
-from aotcli.ir.sizes import parse_size, size_text
-from aotcli.ir.tensor import tensor_leaves
-from aotcli.strategies._contract import Strategy
+from aotcli.ir.sizes import enough_text, parse_size, size_text
+from aotcli.strategies._priced import Priced, amount_text, unknown_notes
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|\.\d+")
 
 
 @dataclass(frozen=True)
-class Budget(Strategy):
+class Budget(Priced):
     """See the module's docstring."""
 
     name: ClassVar[str] = "budget"
@@ -40,14 +37,6 @@ class Budget(Strategy):
     argument: ClassVar[str | None] = "budget"
 
     budget: str = field(default="1", metadata={"help": "a size (2GiB), or a fraction of what mincut saves, 0 to 1"})
-    cost: Literal["roofline", "flops"] = field(default="roofline", metadata={"help": "what recomputing is measured in"})
-    hardware: str = field(
-        default="", metadata={"help": "for roofline: cpu, a100, h100, h200 or FILE.toml; by default as traced"}
-    )
-    fused: bool | None = field(
-        default=None, metadata={"help": "for roofline: charge pointwise chains once; by default at level inductor"}
-    )
-    cse: bool = field(default=True, metadata={"help": "merge common subexpressions first"})
 
     def __post_init__(self) -> None:
         parse_budget(self.budget)
@@ -55,29 +44,6 @@ class Budget(Strategy):
     def plan(self, graph: JointGraph, live: Any = None) -> Partition:
         decision = self._decide(graph)
         return assemble(graph, with_best_order(graph, decision), strategy=self.name, options=self.options)
-
-    def costs(self, graph: JointGraph) -> RerunCosts:
-        """What rerunning each node costs with these options, by position."""
-        if self.cost == "flops":
-            return flop_costs(graph)
-        return roofline_costs(graph, self._hardware(graph), fused=self._fuses(graph))
-
-    def pricing(self, graph: JointGraph) -> str:
-        """How costs are counted with these options, in words."""
-        if self.cost == "flops":
-            return "FLOPs"
-        chains = "pointwise chains fused" if self._fuses(graph) else "each op by itself"
-        return f"roofline time, {self._hardware(graph).name}, {chains}"
-
-    def _hardware(self, graph: JointGraph) -> Hardware:
-        return find_hardware(self.hardware, _device_type(graph))
-
-    def _fuses(self, graph: JointGraph) -> bool:
-        return graph.level == "inductor" if self.fused is None else self.fused
-
-    def pose(self, graph: JointGraph) -> Budgeting:
-        """The trade-off of a graph at the costs of these options."""
-        return pose_budgeting(graph, self.costs, cse=self.cse)
 
     def _decide(self, graph: JointGraph) -> Decision:
         if not graph.has_backward:
@@ -87,7 +53,7 @@ class Budget(Strategy):
         choice = fill(budgeting.tradeoff, budgeting.front, allowed)
         if choice is None:
             raise _out_of_reach(budgeting.tradeoff, budgeting.front, allowed)
-        return budgeting.decision(choice, _notes(budgeting.costs, budgeting.front, choice, allowed))
+        return budgeting.decision(choice, _notes(budgeting, choice, allowed))
 
     def _allowed_bytes(self, budgeting: Budgeting) -> int:
         given = parse_budget(self.budget)
@@ -117,12 +83,6 @@ def parse_budget(text: str) -> int | Fraction:
         ) from None
 
 
-def _device_type(graph: JointGraph) -> str:
-    """Where most of the graph's tensors are; "cpu" without any."""
-    devices = [leaf.device.partition(":")[0] for node in graph.nodes for leaf in tensor_leaves(node.value)]
-    return max(sorted(set(devices)), key=devices.count, default="cpu")
-
-
 def _out_of_reach(tradeoff: Tradeoff, front: Front, allowed: int) -> PlanImpossibleError:
     least = front.corners[-1]
     kept = sorted(least.saved, key=lambda v: -(tradeoff.nbytes[v] or 0))
@@ -134,7 +94,7 @@ def _out_of_reach(tradeoff: Tradeoff, front: Front, allowed: int) -> PlanImpossi
     return PlanImpossibleError(
         f"no plan saves as little as {size_text(allowed)}",
         why=f"the least is {size_text(least.nbytes)}; {cause}",
-        fix=f"--budget {size_text(least.nbytes)}, or take the annotations away",
+        fix=f"--budget {enough_text(least.nbytes)}, or take the annotations away",
     )
 
 
@@ -143,26 +103,16 @@ def _named(node: Any, reason: Reason, nbytes: int) -> str:
     return f"{node.name}{where} ({size_text(nbytes)}, {reason.text})"
 
 
-def _notes(costs: RerunCosts, front: Front, choice: Choice, allowed: int) -> tuple[str, ...]:
+def _notes(budgeting: Budgeting, choice: Choice, allowed: int) -> tuple[str, ...]:
     notes: list[str] = []
+    front, unit = budgeting.front, budgeting.costs.unit
     if allowed > front.corners[0].nbytes:
         notes.append("the budget allows more than there is to save: nothing is recomputed that costs anything")
     bound = front.least_cost(allowed)
     if bound is not None and choice.cost:
         gap = 100 * (choice.cost - bound) / bound if bound else Fraction(0)
-        cost, least = _amount(choice.cost, costs.unit), _amount(float(bound), costs.unit)
+        cost, least = amount_text(choice.cost, unit), amount_text(float(bound), unit)
         notes.append(
             f"recomputing costs {cost}; no plan within the budget costs less than {least} (gap {float(gap):.2f} %)"
         )
-    if costs.unknown:
-        listed = ", ".join(costs.unknown[:4]) + (
-            f" and {len(costs.unknown) - 4} more" if len(costs.unknown) > 4 else ""
-        )
-        notes.append(f"no formula is known for the FLOPs of {listed}")
-    return tuple(notes)
-
-
-def _amount(value: float, unit: str) -> str:
-    if unit == "ps":
-        return f"{value / 1e9:,.4g} ms" if value < 1e12 else f"{value / 1e12:,.3g} s"
-    return f"{value / 1e9:.4g} GFLOP"
+    return (*notes, *unknown_notes(budgeting.costs))
