@@ -68,9 +68,17 @@ class Board:
         self.match[i] = None
 
     def may_pair(self, i: int, j: int) -> bool:
-        """Whether two nodes are of kinds that may be one."""
+        """Whether two nodes are of kinds that may be one. What takes a tuple apart goes where the tuple goes."""
         left, right = self.left.nodes[i].kind, self.right.nodes[j].kind
-        return left is right or (left in PRIMAL_KINDS and right in PRIMAL_KINDS)
+        if left is not right and not (left in PRIMAL_KINDS and right in PRIMAL_KINDS):
+            return False
+        a, b = self.left.item_of.get(i), self.right.item_of.get(j)
+        if a is None or b is None:
+            return a is b
+        if self.left.mate[a] >= 0 or self.right.mate[b] >= 0:
+            return self.left.mate[a] == b
+        ours, theirs = self.left.columns, self.right.columns
+        return ours.op[a] == theirs.op[b] or ours.shape[a] == theirs.shape[b]
 
     def contradicted(self, i: int, j: int) -> bool:
         """Whether some input of the two, in the same place, has been paired with something else on both sides."""

@@ -41,8 +41,7 @@ def _pair_voted(board: Board, scope: Scope) -> int:
     found = 0
     for _, _, i, j in sorted(ranked):
         if board.left.mate[i] < 0 and board.right.mate[j] < 0:
-            same = board.left.columns.op[i] == board.right.columns.op[j]
-            board.pair(i, j, Match.ALIGNED if same else Match.CHANGED)
+            board.pair(i, j, Match.CHANGED)
             found += 1
     return found
 

@@ -21,6 +21,8 @@ from aotcli.analysis.matching.changed import pair_changed
 from aotcli.analysis.matching.classes import equally_labelled, mostly_equal, pair_equal, pair_unique
 from aotcli.analysis.matching.colours import neighbourhoods, two_sided
 from aotcli.analysis.matching.columns import Numbers
+from aotcli.analysis.matching.exchange import exchange
+from aotcli.analysis.matching.grade import grade
 from aotcli.analysis.matching.levels import Level, read_levels
 from aotcli.analysis.matching.place import align_groups
 from aotcli.analysis.matching.side import Side, first_of, read_side
@@ -60,13 +62,19 @@ def _match(left: Side, right: Side, numbers: Numbers) -> Pairing:
         for level in levels.same:
             _pair_locally(board, level, board.scope(forward=forward))
     _pair_changed(board, levels.changed)
+    if exchange(board, levels.same[0].groups) + _part_items(board):
+        for level in levels.same:
+            _pair_locally(board, level, board.scope(forward=False))
+        _pair_changed(board, levels.changed)
+        _part_items(board)
+    grade(board)
     return Pairing(tuple(left.mate), tuple(right.mate), tuple(board.match))
 
 
 def _pair_outputs(board: Board) -> None:
     i, j = len(board.left.nodes) - 1, len(board.right.nodes) - 1
     if i >= 0 and j >= 0 and board.left.nodes[i].kind is board.right.nodes[j].kind is NodeKind.OUTPUT:
-        board.pair(i, j, Match.EXACT)
+        board.pair(i, j, Match.ALIGNED)
 
 
 def _pair_exactly(board: Board, level: Level) -> None:
@@ -107,6 +115,16 @@ def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
     _spread(board, labels, inner)
     if align_groups(board, labels, level.groups, board.still_free(inner)):
         _spread(board, labels, board.still_free(inner))
+
+
+def _part_items(board: Board) -> int:
+    """Part what takes tuples apart that are no pair; how many there were."""
+    left, right = board.left, board.right
+    pairs = [(node, tuple_) for node, tuple_ in left.item_of.items() if left.mate[node] >= 0]
+    lost = [node for node, tuple_ in pairs if left.mate[tuple_] != right.item_of[left.mate[node]]]
+    for node in lost:
+        board.part(node)
+    return len(lost)
 
 
 def _spread(board: Board, labels: Both, scope: Scope) -> int:

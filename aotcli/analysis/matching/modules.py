@@ -57,18 +57,22 @@ def _by_type(module: _Module) -> Hashable:
 
 
 def _modules(side: Side) -> list[_Module]:
-    """Modules that own nodes of the forward, in the order of their first op."""
+    """Modules that own ops of the forward, or parameters, in the order in which the forward comes to either."""
     found: dict[str, _Module] = {}
     columns = side.columns
     for node in side.order:
-        path = columns.module[node]
-        if path is None or side.backward[node] or side.nodes[node].kind is not NodeKind.OP:
+        if side.backward[node] or side.nodes[node].kind is not NodeKind.OP:
             continue
-        module = found.get(path)
-        if module is None:
-            module = found[path] = _Module(path, side.nodes[node].module_type)
-        module.ops[columns.op[node]] += 1
-        module.full[columns.op[node], columns.shape[node], columns.dtype[node]] += 1
+        parameters = [source for source in side.inputs[node] if columns.leaf[source] is not None]
+        for each in (*parameters, node):
+            path = columns.module[each]
+            if path is None:
+                continue
+            module = found.get(path)
+            if module is None:
+                module = found[path] = _Module(path, side.nodes[each].module_type)
+            module.ops[columns.op[each]] += 1
+            module.full[columns.op[each], columns.shape[each], columns.dtype[each]] += 1
     return list(found.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aotcli.analysis.matching.columns import Columns, Numbers, read_columns
+from aotcli.analysis.matching.columns import GETITEM, Columns, Numbers, read_columns
 from aotcli.ir.fingerprint import canonical_order
 from aotcli.ir.joint import PRIMAL_KINDS, JointGraph, Node, NodeKind, Ref
 
@@ -32,7 +32,7 @@ class Side:
 
     `order` are the positions in canonical order, so that the order of independent nodes does not matter. `anchor` is a
     negative number for a node that has been paired, the same for its partner, and 0 for one that is free; `mate` is
-    the partner, or -1. Both change as pairs are found.
+    the partner, or -1. Both change as pairs are found. `item_of` gives, for what takes a tuple apart, the tuple.
     """
 
     nodes: Sequence[Node]
@@ -43,6 +43,7 @@ class Side:
     returns: Returns
     order: Sequence[int]
     columns: Columns
+    item_of: dict[int, int]
     anchor: list[int]
     mate: list[int]
 
@@ -71,9 +72,15 @@ def read_side(graph: JointGraph, numbers: Numbers) -> Side:
         returns=_returns(graph),
         order=canonical_order(graph),
         columns=read_columns(graph, numbers),
+        item_of=_items(graph),
         anchor=[0] * len(users),
         mate=[-1] * len(users),
     )
+
+
+def _items(graph: JointGraph) -> dict[int, int]:
+    nodes = enumerate(graph.nodes)
+    return {place: graph.inputs_of[place][0] for place, node in nodes if node.target == GETITEM and node.refs}
 
 
 def _forward(users: list[tuple[int, int]], backward: Sequence[bool]) -> Sequence[tuple[int, int]]:

@@ -1,74 +1,151 @@
-"""From pairs to their neighbours: what reads, or is read by, both halves of a pair in the same place is a pair too."""
+"""From pairs to their neighbours: what reads, or is read by, both halves of a pair in the same place is a pair too.
+
+The surest candidate goes first, whenever it is found:
+
+1. users all of whose inputs are pairs, and the same ones;
+2. inputs all of whose users are pairs, and the same ones; gradients of a pair of primals;
+3. lone users (no other free user of either half has that label and place) and other inputs, by how many of their
+   neighbours are pairs in the same place, less the inputs that are not.
+
+So a wave runs from the inputs of the graph downward until something differs, and only then up from its outputs: of
+twelve equal layers of which one is gone, it is one whole layer that stays over, and not the end of one and the
+beginning of the next.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 
 from aotcli.analysis.matching.board import Board, Both, Scope
-from aotcli.analysis.matching.side import Side, Users
+from aotcli.analysis.matching.side import Side
 from aotcli.ir.pairing import Match
+
+_MOST_USERS = 16
+"""Of a value with more users not all are looked at."""
 
 
 def spread(board: Board, labels: Both, scope: Scope, start: Iterable[int], how: Match) -> int:
-    """Pair free neighbours of equal label, from the pairs of the left nodes `start` onward; how many were found.
-
-    Arguments go by their place. Users do where just one user of either half has that label and place.
-    """
-    wave = _Wave(board, labels, scope, how)
-    wave.queue.extend(start)
-    while wave.queue:
-        i = wave.queue.popleft()
+    """Pair free neighbours of equal label, from the pairs of the left nodes `start` onward; how many were found."""
+    wave = _Wave(board, labels, scope)
+    for i in start:
         wave.visit(i, board.left.mate[i])
-    return wave.found
+    found = 0
+    while (pair := wave.surest()) is not None:
+        board.pair(*pair, how)
+        wave.visit(*pair)
+        found += 1
+    return found
 
 
 class _Wave:
-    def __init__(self, board: Board, labels: Both, scope: Scope, how: Match) -> None:
+    """Candidates next to pairs. Those that are not sure are queued by their score and the order of finding."""
+
+    def __init__(self, board: Board, labels: Both, scope: Scope) -> None:
         self._board = board
-        self._left_labels, self._right_labels = labels
-        self._left_users, self._right_users = scope.left_users, scope.right_users
-        self._how = how
+        self._labels = labels
+        self._users = scope.left_users, scope.right_users
         self._inside = _within(board.left, scope.left), _within(board.right, scope.right)
-        self.queue: deque[int] = deque()
-        self.found = 0
+        self._down: deque[tuple[int, int]] = deque()
+        self._up: deque[tuple[int, int]] = deque()
+        self._other: list[tuple[int, int, int, int]] = []
+        self._count = 0
+
+    def surest(self) -> tuple[int, int] | None:
+        """The next pair to make."""
+        while self._down or self._up:
+            pair = self._down.popleft() if self._down else self._up.popleft()
+            if self._is_free(*pair) and self._board.may_pair(*pair) and not self._board.contradicted(*pair):
+                return pair
+        while self._other:
+            score, order, a, b = heappop(self._other)
+            if not self._is_free(a, b) or not self._board.may_pair(a, b) or self._board.contradicted(a, b):
+                continue
+            now = self._score(a, b)
+            if now >= -score:
+                return a, b
+            # Pairs found since then speak against it.
+            if now >= 0:
+                heappush(self._other, (-now, order, a, b))
+        return None
 
     def visit(self, i: int, j: int) -> None:
+        """Queue the free neighbours of a pair."""
         left, right = self._board.left, self._board.right
         for a, b in zip(left.inputs[i], right.inputs[j], strict=False):
-            if left.mate[a] < 0 and right.mate[b] < 0:
-                self._try(a, b)
+            if self._are_alike(a, b):
+                if self._all_users_agree(a, b):
+                    self._up.append((a, b))
+                else:
+                    self._queue(a, b)
         a, b = left.returns.gradient.get(i), right.returns.gradient.get(j)
-        if a is not None and b is not None and left.mate[a] < 0 and right.mate[b] < 0:
-            self._try(a, b)
-        ours = self._lone(left, self._left_users, self._left_labels, i)
-        if ours:
-            theirs = self._lone(right, self._right_users, self._right_labels, j)
-            for key, a in ours.items():
-                b = theirs.get(key, -1)
-                if a >= 0 and b >= 0 and left.mate[a] < 0 and right.mate[b] < 0:
-                    self._try(a, b)
+        if a is not None and b is not None and self._are_alike(a, b):
+            self._up.append((a, b))
+        lone, settled = self._free_users(left, 0, i)
+        if lone:
+            others, also_settled = self._free_users(right, 1, j)
+            for key, a in settled.items():
+                b = also_settled.get(key, -1)
+                if a >= 0 and b >= 0 and self._are_alike(a, b):
+                    self._down.append((a, b))
+            for key, a in lone.items():
+                b = others.get(key, -1)
+                if a >= 0 and b >= 0 and self._are_alike(a, b):
+                    self._queue(a, b)
 
-    def _try(self, a: int, b: int) -> None:
-        board = self._board
-        if self._left_labels[a] != self._right_labels[b] or not (self._inside[0][a] and self._inside[1][b]):
-            return
-        if board.may_pair(a, b) and not board.contradicted(a, b):
-            board.pair(a, b, self._how)
-            self.found += 1
-            self.queue.append(a)
+    def _queue(self, a: int, b: int) -> None:
+        score = self._score(a, b)
+        if score >= 0:
+            self._count += 1
+            heappush(self._other, (-score, self._count, a, b))
 
-    def _lone(self, side: Side, users: Users, labels: Sequence[int], node: int) -> dict[tuple[int, int], int]:
-        """Free users by label and place; -1 where there are several."""
-        known: dict[tuple[int, int], int] = {}
-        for user, place in users[node]:
+    def _is_free(self, a: int, b: int) -> bool:
+        return self._board.left.mate[a] < 0 and self._board.right.mate[b] < 0
+
+    def _are_alike(self, a: int, b: int) -> bool:
+        same = self._labels[0][a] == self._labels[1][b]
+        return same and self._is_free(a, b) and bool(self._inside[0][a] and self._inside[1][b])
+
+    def _free_users(self, side: Side, which: int, node: int) -> tuple[dict[object, int], dict[object, int]]:
+        """Free users by label and place, and those whose inputs are all pairs by label and inputs; -1 for several."""
+        lone: dict[object, int] = {}
+        settled: dict[object, int] = {}
+        labels = self._labels[which]
+        for user, place in self._users[which][node]:
             if side.mate[user] < 0:
-                key = (labels[user], place)
-                known[key] = -1 if key in known else user
-        return known
+                key: tuple[int, ...] = (labels[user], place)
+                lone[key] = -1 if key in lone else user
+                inputs = [side.anchor[source] for source in side.inputs[user]]
+                if all(inputs):
+                    key = (labels[user], *inputs)
+                    settled[key] = -1 if key in settled else user
+        return lone, settled
+
+    def _all_users_agree(self, a: int, b: int) -> bool:
+        """Whether all users are pairs, and no input of one of the two alone is."""
+        left, right = self._board.left, self._board.right
+        ours, theirs = self._users[0][a], self._users[1][b]
+        if len(ours) != len(theirs) or len(ours) > _MOST_USERS:
+            return False
+        if any(left.anchor[x] != right.anchor[y] for x, y in zip(left.inputs[a], right.inputs[b], strict=False)):
+            return False
+        mine = {(left.anchor[user], place) for user, place in ours}
+        return all(anchor for anchor, _ in mine) and mine == {(right.anchor[user], place) for user, place in theirs}
+
+    def _score(self, a: int, b: int) -> int:
+        left, right = self._board.left, self._board.right
+        score = 0
+        for x, y in zip(left.inputs[a], right.inputs[b], strict=False):
+            if left.anchor[x] or right.anchor[y]:
+                score += 1 if left.anchor[x] == right.anchor[y] else -1
+        theirs = {(right.anchor[user], place) for user, place in self._users[1][b][:_MOST_USERS]}
+        for user, place in self._users[0][a][:_MOST_USERS]:
+            score += left.anchor[user] != 0 and (left.anchor[user], place) in theirs
+        return score
 
 
-def _within(side: Side, free: Iterable[int]) -> bytearray:
+def _within(side: Side, free: Sequence[int]) -> bytearray:
     inside = bytearray(len(side.mate))
     for node in free:
         inside[node] = 1
