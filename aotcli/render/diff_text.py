@@ -20,7 +20,7 @@ from aotcli.render.diff_words import (
     verdict_text,
 )
 from aotcli.render.header import SEPARATOR, flow
-from aotcli.render.page import Column, Page, plain, table
+from aotcli.render.page import DEFAULT_WIDTH, Column, Page, plain, table
 from aotcli.render.partition_text import labelled
 from aotcli.render.saved_table import WIDE
 from aotcli.render.units import column_bytes, column_unit, count_text, dtype_text, plural
@@ -32,8 +32,10 @@ def render_diff_text(difference: Difference, page: Page, rows: DiffRows, words: 
     """The whole view. `words` name the two sides on a command line, for the next steps; without them there are none."""
     lines = [*side_lines(page, difference), ""]
     if difference.is_empty:
-        verdict = page.style("No difference", "bold", "green")
-        return page.finish([*lines, f"{verdict}: {same_text(difference)}"])
+        verdict = "No difference: "
+        first, *rest = page.wrap(same_text(difference), len(verdict), verdict)
+        styled = page.style(verdict.strip(), "bold", "green") + first[len(verdict.strip()) :]
+        return page.finish([*lines, styled, *rest])
     if rows.saved:
         lines += saved_lines(page, difference, rows)
     if rows.graph and not difference.unknown:
@@ -113,7 +115,7 @@ def _table(page: Page, changes: Sequence[ShownChange], rows: DiffRows) -> list[s
         Column("module", minimum=8, style="cyan"),
         Column("what", minimum=9),
         Column(f"shape {one}".strip(), minimum=11),
-        Column("how", minimum=15),
+        Column("how", minimum=15 if page.width >= DEFAULT_WIDTH else 11),
         Column("line", minimum=16 if wide else 9, style="dim", keep_end=True),
     ]
     body = [_cells(each, unit_bytes, one, wide) for each in shown]
