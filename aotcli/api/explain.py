@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aotcli.analysis.explain import Planned, explain_group
 from aotcli.analysis.explain_change import change_between
 from aotcli.analysis.explain_find import find
-from aotcli.analysis.explain_groups import groups_of, largest_groups
+from aotcli.analysis.explain_groups import Group, groups_of, largest_groups
 from aotcli.analysis.explain_region import PlannedRegion
 from aotcli.analysis.explain_rules import Evidence, evidence
 from aotcli.analysis.summary import Plan
@@ -134,6 +134,7 @@ def explain(
     recompute: Sequence[str] = (),
     strategy: str | Strategy = "mincut",
     options: Mapping[str, object] | None = None,
+    progress: Callable[[str], None] | None = None,
     **planning: Any,
 ) -> ExplanationResult:
     """Say why a training step saves, or recomputes, what it does.
@@ -149,7 +150,8 @@ def explain(
     from aotcli import api
 
     (chosen,) = choose_strategies(strategy, options)
-    result = api.partition(model, inputs, strategy=strategy, options=options, alternatives=False, **planning)
+    planning |= {"strategy": strategy, "options": options, "alternatives": False, "progress": progress}
+    result = api.partition(model, inputs, **planning)
     graphs = result.trace.regions
     wishes = _wishes(graphs, save, recompute)
     before = [PlannedRegion(graph, plan) for graph, plan in zip(graphs, result.plan.partitions, strict=True)]
@@ -169,7 +171,7 @@ def explain(
     return ExplanationResult(
         result.trace,
         plan,
-        tuple(explain_group(planned, group) for group in groups[:top]),
+        tuple(_explained(planned, groups[:top], progress)),
         max(0, len(groups) - top),
         pattern,
         wishes,
@@ -179,6 +181,15 @@ def explain(
         target=result.target,
         cached=result.cached,
     )
+
+
+def _explained(
+    planned: Planned, groups: Sequence[Group], progress: Callable[[str], None] | None
+) -> Iterator[Explanation]:
+    for number, group in enumerate(groups, 1):
+        if progress is not None:
+            progress(f"explaining {number} of {len(groups)}")
+        yield explain_group(planned, group)
 
 
 def _wishes(graphs: Sequence[JointGraph], save: Sequence[str], recompute: Sequence[str]) -> tuple[PolicyRule, ...]:

@@ -144,6 +144,9 @@ def _fates(rows: Sequence[ChangeRow]) -> str:
 
 def _next_steps(page: Page, plan: Plan, explanations: Sequence[Explanation], view: ExplainView) -> list[str]:
     lines: list[str] = []
+    regions = {each.region for each in explanations if each.place.name == view.pattern}
+    if len(regions) > 1:
+        lines.append(f"Several regions have a {view.pattern}: {max(regions)}:{view.pattern} means that one alone")
     if view.hidden:
         kinds = "1 more kind of value" if view.hidden == 1 else f"{view.hidden} more kinds of values"
         lines.append(f"{kinds}: --top {len(explanations) + view.hidden}")

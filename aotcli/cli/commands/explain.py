@@ -114,7 +114,7 @@ def explain(
             top=top or DEFAULT_TOP,
             save=save or (),
             recompute=recompute or (),
-            strategy=strategy or next(iter(target.config.strategies), DEFAULT_STRATEGY),
+            strategy=strategy or ("policy" if policy else next(iter(target.config.strategies), DEFAULT_STRATEGY)),
             options=strategy_options({"policy": policy}, opt or []),
             cache=target.cache,
             progress=progress,

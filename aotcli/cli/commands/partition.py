@@ -137,7 +137,7 @@ def partition(
     if output_path is not None and not force:
         refuse_foreign(output_path)  # before the model is captured, which takes its time
     target = find_target(model, given, terminal.note)
-    names = strategy or list(target.config.strategies) or [DEFAULT_STRATEGY]
+    names = strategy or (["policy"] if policy else list(target.config.strategies)) or [DEFAULT_STRATEGY]
     with terminal.progress() as progress:
         result = api.partition(
             api.load(target.record) if target.record is not None else target.spec,

@@ -100,7 +100,7 @@ def validate(
     with terminal.progress() as progress:
         result = run(
             target.spec,
-            strategy=strategy or list(target.config.strategies) or [DEFAULT_STRATEGY],
+            strategy=strategy or (["policy"] if policy else list(target.config.strategies)) or [DEFAULT_STRATEGY],
             options=options,
             backend=backend,
             steps=steps,
