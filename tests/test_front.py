@@ -14,6 +14,7 @@ from aotcli.analysis.cse import eliminate_common
 from aotcli.analysis.dce import eliminate_dead
 from aotcli.analysis.front import Choice, Front, find_front, walk
 from aotcli.analysis.mixing import fill
+from aotcli.analysis.segments import segmented
 from aotcli.analysis.tradeoff import Tradeoff, pose_tradeoff
 from aotcli.ir.joint import JointGraph
 
@@ -107,3 +108,22 @@ def test_below_the_least_there_is_no_plan() -> None:
     assert front.corners[-1].nbytes == 0
     assert fill(tradeoff, front, -1) is None
     assert front.least_cost(-1) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_segments_add_bytes_and_never_ops(seed: int) -> None:
+    tradeoff = pose(random_graph(seed, 60, 30, checkpoints=False), seed)
+    for corner in find_front(tradeoff).corners:
+        for cut in segmented(tradeoff, corner):
+            assert cut.rerun <= corner.rerun
+            assert cut.cost <= corner.cost
+            assert cut.saved != corner.saved
+
+
+def test_a_deep_stack_falls_into_segments() -> None:
+    graph = layered(16)
+    tradeoff = pose_tradeoff(graph, [10 if "mm" in node.target else 1 for node in graph.nodes])
+    least = find_front(tradeoff).corners[-1]
+    sizes = [cut.nbytes for cut in segmented(tradeoff, least)]
+    assert len(sizes) > 2
+    assert sizes == sorted(sizes)

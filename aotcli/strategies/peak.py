@@ -1,11 +1,12 @@
 """The cheapest recomputation with which the step's peak of memory, as predicted, stays below a limit.
 
 Fewer saved bytes do not always mean a lower peak: what is recomputed is live in the backward, beside gradients. So
-plans are tried, not derived: every corner of the front (`analysis/front.py`) and mixtures at even distances
-(`analysis/mixing.py`), each in the orders of `analysis/lower_peak.py`, and each run on the simulated timeline
-(`analysis/liveness.py`). The plans tried do not depend on the limit; so a larger limit never gives a dearer plan, nor a
-smaller one a higher peak. The peak is that of the record: live bytes above parameters and inputs, from step start to
-backward end, without the workspace inside ops.
+plans are tried, not derived: every corner of the front (`analysis/front.py`), mixtures at even distances
+(`analysis/mixing.py`), and the plans that recompute most a stretch at a time (`analysis/segments.py`). Each is tried in
+the orders of `analysis/lower_peak.py` and run on the simulated timeline (`analysis/liveness.py`). The plans tried do
+not depend on the limit; so a larger limit never gives a dearer plan, nor a smaller one a higher peak. The peak is that
+of the record: live bytes above parameters and inputs, from step start to backward end, without the workspace inside
+ops.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from aotcli.analysis.cut import cut
 from aotcli.analysis.front import Choice
 from aotcli.analysis.liveness import simulate
 from aotcli.analysis.mixing import fill
+from aotcli.analysis.segments import segmented
 from aotcli.errors import InputError, PlanImpossibleError, StrategyError
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Decision, Partition
 from aotcli.ir.sizes import enough_text, parse_size, size_text
 from aotcli.strategies._priced import Priced, amount_text, unknown_notes
+
+_CUT_INTO_SEGMENTS = 6  # plans, the dearest ones
 
 
 @dataclass(frozen=True)
@@ -78,16 +82,14 @@ class Peak(Priced):
         return replace(decision, notes=(said, *unknown_notes(budgeting.costs)))
 
     def _candidates(self, budgeting: Budgeting) -> Iterator[Choice]:
-        """Corners and mixtures, each once."""
+        """Corners and mixtures, then segments of the plans that recompute most; each once."""
         corners = budgeting.front.corners
-        seen = set(corners)
-        yield from corners
         most, least = corners[0].nbytes, corners[-1].nbytes
-        for part in range(1, self.mixtures + 1):
-            choice = fill(budgeting.tradeoff, budgeting.front, least + (most - least) * part // (self.mixtures + 1))
-            if choice is not None and choice not in seen:
-                seen.add(choice)
-                yield choice
+        budgets = [least + (most - least) * part // (self.mixtures + 1) for part in range(1, self.mixtures + 1)]
+        mixed = [fill(budgeting.tradeoff, budgeting.front, budget) for budget in budgets]
+        plans = [*corners, *(choice for choice in mixed if choice is not None)]
+        dearest = sorted(set(plans), key=lambda choice: (-choice.cost, choice.nbytes))[:_CUT_INTO_SEGMENTS]
+        yield from dict.fromkeys([*plans, *(each for plan in dearest for each in segmented(budgeting.tradeoff, plan))])
 
     def _simulated(self, graph: JointGraph, budgeting: Budgeting, choice: Choice) -> tuple[Decision, int]:
         decision = with_best_order(graph, budgeting.decision(choice))
