@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aotcli.analysis.summary import Plan
 from aotcli.ir.explanation import Change, Explanation
 from aotcli.ir.trace import Trace
-from aotcli.render.explain_words import FATE_WORDS, details, headline
+from aotcli.render.explain_words import ALREADY_SO, FATE_WORDS, details, headline
 from aotcli.render.header import SEPARATOR, device_text, step_text
 from aotcli.render.markdown import escape
 from aotcli.render.units import bytes_text, change_text, count_text, dtype_text, magnitude_text, plural, shape_text
@@ -45,6 +45,10 @@ def _change(change: Change) -> list[str]:
         f"- Peak (lower bound): {bytes_text(before.peak_bytes)} → {bytes_text(after.peak_bytes)}",
         f"- To rerun: {ops}, {flops}",
         *(f"- Note: {escape(note)}" for note in change.notes),
+    ]
+    if not change.rows:
+        return [*lines, "", ALREADY_SO]
+    lines += [
         "",
         "| size | n | module | what | shape | was | is |",
         "|--:|--:|---|---|---|---|---|",

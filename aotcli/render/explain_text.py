@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aotcli.analysis.summary import Plan
 from aotcli.ir.explanation import Change, ChangeRow, Explanation
 from aotcli.ir.trace import Trace
-from aotcli.render.explain_words import FATE_WORDS, details, headline
+from aotcli.render.explain_words import ALREADY_SO, FATE_WORDS, details, headline
 from aotcli.render.header import header_lines
 from aotcli.render.page import Column, Page, plain, table
 from aotcli.render.units import (
@@ -101,7 +101,7 @@ def _flops(flops: int) -> str:
 
 def _change_table(page: Page, change: Change) -> list[str]:
     if not change.rows:
-        return ["No value is treated otherwise."]
+        return [ALREADY_SO]
     rows = [row for row in change.rows if row.of_saved][:_MOST_ROWS] or list(change.rows[:_MOST_ROWS])
     unit, unit_bytes = column_unit(max(row.nbytes for row in rows))
     usual = Counter(row.dtype for row in rows).most_common(1)[0][0]

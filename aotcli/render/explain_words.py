@@ -10,6 +10,8 @@ from aotcli.render.explain_costs import Lines, chain_texts, flip_lines
 from aotcli.render.explain_phrases import MOST, listed, place_text, places_text
 from aotcli.render.units import bytes_text, count_text, dtype_text, magnitude_text, percent_text, plural, shape_text
 
+ALREADY_SO = "The plan is so already: no value is treated otherwise."
+
 FATE_WORDS = {
     Fate.SAVED: "saved",
     Fate.KEPT: "kept anyway",
