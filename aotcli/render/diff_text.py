@@ -116,7 +116,7 @@ def _table(page: Page, changes: Sequence[ShownChange], rows: DiffRows) -> list[s
         Column("what", minimum=9),
         Column(f"shape {one}".strip(), minimum=11),
         Column("how", minimum=15 if page.width >= DEFAULT_WIDTH else 11),
-        Column("line", minimum=16 if wide else 9, style="dim", keep_end=True),
+        Column("line", minimum=16 if wide else 8, style="dim", keep_end=True),
     ]
     body = [_cells(each, unit_bytes, one, wide) for each in shown]
     if rest:
