@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from aotcli.analysis.matching.side import Side, Users
-from aotcli.ir.joint import PLACEHOLDER_KINDS, PRIMAL_KINDS, NodeKind
+from aotcli.ir.joint import PRIMAL_KINDS, NodeKind
 from aotcli.ir.pairing import Match
 
 Both = tuple[Sequence[int], Sequence[int]]
 """A number for each node of the left graph, and of the right one."""
+
+_MOST_USERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,51 +90,66 @@ class Board:
                 return True
         return False
 
-    def support(self, i: int, j: int) -> tuple[int, int]:
-        """How many neighbours of two nodes are pairs in the same place, and how many are pairs but elsewhere."""
-        agreed = against = 0
-        ours, theirs = self.left.anchor, self.right.anchor
-        for a, b in zip(self.left.inputs[i], self.right.inputs[j], strict=False):
-            if ours[a] and theirs[b]:
-                agreed += ours[a] == theirs[b]
-                against += ours[a] != theirs[b]
-        reading = {theirs[user] for user, _ in self.right.users[j]} - {0}
-        for user in dict.fromkeys(user for user, _ in self.left.users[i]):
-            if ours[user]:
-                agreed += ours[user] in reading
-                against += ours[user] not in reading
-        left, right = self.left.returns, self.right.returns
-        agreed += len({*left.outputs.get(i, ())} & {*right.outputs.get(j, ())})
-        agreed += len({ours[p] for p in left.primals.get(i, ())} & {theirs[p] for p in right.primals.get(j, ())} - {0})
-        gradients = left.gradient.get(i), right.gradient.get(j)
-        if gradients[0] is not None and gradients[1] is not None and ours[gradients[0]]:
-            agreed += ours[gradients[0]] == theirs[gradients[1]]
-        return agreed, against
+    def agreed(self, i: int, j: int) -> int:
+        """How many neighbours of two nodes are pairs in the same place."""
+        left, right = self.left, self.right
+        ours, theirs = left.anchor, right.anchor
+        pairs = zip(left.inputs[i], right.inputs[j], strict=False)
+        count = sum([ours[a] == theirs[b] != 0 for a, b in pairs])
+        reading = {theirs[user] for user, _ in right.users[j]} - {0}
+        count += len({ours[user] for user, _ in left.users[i]} & reading)
+        count += len({*left.returns.outputs.get(i, ())} & {*right.returns.outputs.get(j, ())})
+        primals = {theirs[primal] for primal in right.returns.primals.get(j, ())} - {0}
+        count += len({ours[primal] for primal in left.returns.primals.get(i, ())} & primals)
+        a, b = left.returns.gradient.get(i), right.returns.gradient.get(j)
+        return count + (a is not None and b is not None and ours[a] == theirs[b] != 0)
+
+    def is_doubtful(self, i: int, j: int, *, bridged: bool) -> bool:
+        """Whether no neighbour of two nodes speaks for them, or more inputs speak against.
+
+        Neighbours speak for them where they are pairs in the same place; if `bridged`, also where one free node lies
+        between on one side. Inputs speak against them that are pairs with others.
+        """
+        left, right = self.left, self.right
+        for_it, against = self.agreed(i, j), 0
+        for a, b in zip(left.inputs[i], right.inputs[j], strict=False):
+            if left.anchor[a] != right.anchor[b]:
+                near = bridged and (_reads(right, b, left.anchor[a]) or _reads(left, a, right.anchor[b]))
+                for_it += near
+                against += left.anchor[a] != 0 != right.anchor[b] and not near
+        if bridged and for_it == 0:
+            for_it += _is_read(left, i, right, j) or _is_read(right, j, left, i)
+        if for_it == 0 and left.nodes[i].kind is NodeKind.OP:
+            return bool(against or left.inputs[i] or right.inputs[j] or left.users[i] or right.users[j])
+        return against > for_it
 
 
-def is_placeholder(side: Side, node: int) -> bool:
-    return side.nodes[node].kind in PLACEHOLDER_KINDS
+def _reads(side: Side, node: int, anchor: int) -> bool:
+    """Whether a free node reads the one that is paired as `anchor`."""
+    return anchor != 0 and side.anchor[node] == 0 and anchor in [side.anchor[each] for each in side.inputs[node]]
+
+
+def _is_read(side: Side, node: int, other: Side, partner: int) -> bool:
+    """Whether a free user of `node` is read by the partner of a user of `partner`."""
+    wanted = {other.anchor[user] for user, _ in other.users[partner]} - {0}
+    for user, _ in side.users[node][:_MOST_USERS]:
+        if side.anchor[user] == 0 and not wanted.isdisjoint([side.anchor[each] for each, _ in side.users[user]]):
+            return True
+    return False
 
 
 def _free(side: Side) -> list[int]:
     return [node for node, mate in enumerate(side.mate) if mate < 0]
 
 
-def drop_unsupported(board: Board, pairs: Iterable[tuple[int, int]]) -> int:
-    """Part those of `pairs` that no neighbour speaks for, or more speak against; how many stay."""
+def drop_doubtful(board: Board, pairs: Iterable[tuple[int, int]], *, bridged: bool) -> int:
+    """Part the doubtful among `pairs`; how many stay."""
     kept = list(pairs)
     while True:
-        doubtful = [pair for pair in kept if _is_doubtful(board, *pair)]
+        doubtful = [pair for pair in kept if board.is_doubtful(*pair, bridged=bridged)]
         if not doubtful:
             return len(kept)
         for i, _ in doubtful:
             board.part(i)
         gone = set(doubtful)
         kept = [pair for pair in kept if pair not in gone]
-
-
-def _is_doubtful(board: Board, i: int, j: int) -> bool:
-    agreed, against = board.support(i, j)
-    if agreed == 0 and board.left.nodes[i].kind is NodeKind.OP:
-        return bool(against or board.left.inputs[i] or board.left.users[i])
-    return against > agreed

@@ -33,8 +33,7 @@ def _pair_voted(board: Board, scope: Scope) -> int:
         for j in dict.fromkeys(_neighbours_of_neighbours(board, scope, i)):
             if not _may_change(board.right, j) or board.left.backward[i] != board.right.backward[j]:
                 continue
-            agreed, _ = board.support(i, j)
-            share = agreed / max(_degree(board.left, i), _degree(board.right, j))
+            share = board.agreed(i, j) / max(_degree(board.left, i), _degree(board.right, j))
             if share > 0.5:
                 alike = _likeness(board, i, j)
                 ranked.append((-share, -alike, i, j))

@@ -41,7 +41,7 @@ def _exchange(board: Board, groups: Both, choices: list[tuple[int, tuple[int, in
     for old, new in choices:
         before, after = (old, board.left.mate[old]), new
         if _likeness(board, groups, after) >= _likeness(board, groups, before):
-            gained = board.support(*after)[0] - board.support(*before)[0]
+            gained = board.agreed(*after) - board.agreed(*before)
             if gained > gain:
                 best, gain = (old, new), gained
     if best is None:

@@ -62,10 +62,14 @@ def _match(left: Side, right: Side, numbers: Numbers) -> Pairing:
         for level in levels.same:
             _pair_locally(board, level, board.scope(forward=forward))
     _pair_changed(board, levels.changed)
+    for level in levels.same:
+        _pair_locally(board, level, board.scope(forward=False), bridged=True)
+    pair_changed(board)
     if exchange(board, levels.same[0].groups) + _part_items(board):
         for level in levels.same:
-            _pair_locally(board, level, board.scope(forward=False))
+            _pair_locally(board, level, board.scope(forward=False), bridged=True)
         _pair_changed(board, levels.changed)
+        pair_changed(board)
         _part_items(board)
     grade(board)
     return Pairing(tuple(left.mate), tuple(right.mate), tuple(board.match))
@@ -100,7 +104,7 @@ def _pair_named(board: Board, groups: Both) -> None:
             board.pair(ours[0], theirs[0], Match.WIRED)
 
 
-def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
+def _pair_locally(board: Board, level: Level, scope: Scope, *, bridged: bool = False) -> None:
     labels = level.labels(scope)
     for _ in range(_ROUNDS):
         scope = board.still_free(scope)
@@ -113,7 +117,7 @@ def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
         pair_unique(board, coloured, Match.NEAR)
     inner = board.still_free(scope).shared(labels)
     _spread(board, labels, inner)
-    if align_groups(board, labels, level.groups, board.still_free(inner)):
+    if align_groups(board, labels, level.groups, board.still_free(inner), bridged=bridged):
         _spread(board, labels, board.still_free(inner))
 
 
@@ -145,4 +149,3 @@ def _pair_changed(board: Board, level: Level) -> None:
     pair_equal(board, two_sided(board, labels, scope), Match.CHANGED)
     for coloured in reversed(neighbourhoods(board, labels, board.still_free(scope), _CHANGED_RADIUS)):
         pair_unique(board, coloured, Match.CHANGED)
-    pair_changed(board)

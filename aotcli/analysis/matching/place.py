@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotcli.analysis.matching.align import common_subsequence
-from aotcli.analysis.matching.board import Board, Both, Scope, drop_unsupported
+from aotcli.analysis.matching.board import Board, Both, Scope, drop_doubtful
 from aotcli.analysis.matching.side import Side
 from aotcli.ir.pairing import Match
 
 
-def align_groups(board: Board, labels: Both, groups: Both, scope: Scope) -> int:
-    """Pair free nodes of equal label that have the same place in a group; how many were found. Pairs that have been
-    found take part in the alignment, so that what lies between two pairs stays between them."""
+def align_groups(board: Board, labels: Both, groups: Both, scope: Scope, *, bridged: bool) -> int:
+    """Pair free nodes of equal label that have the same place in a group; how many were found.
+
+    Pairs that have been found take part in the alignment, so that what lies between two pairs stays between them.
+    `bridged` is that of `Board.is_doubtful`.
+    """
     ours = _sequences(board.left, groups[0], scope.left)
     theirs = _sequences(board.right, groups[1], scope.right)
     new: list[tuple[int, int]] = []
@@ -26,7 +29,7 @@ def align_groups(board: Board, labels: Both, groups: Both, scope: Scope) -> int:
             if board.left.mate[i] < 0 and board.may_pair(i, j):
                 board.pair(i, j, Match.ALIGNED)
                 new.append((i, j))
-    return drop_unsupported(board, new)
+    return drop_doubtful(board, new, bridged=bridged)
 
 
 def _sequences(side: Side, groups: Sequence[int], free: Sequence[int]) -> dict[int, list[int]]:
