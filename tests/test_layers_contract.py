@@ -144,5 +144,10 @@ def test_commands_on_a_record_do_not_import_torch(tmp_path: Path) -> None:
         check=True,
         capture_output=True,
     )
-    for arguments in (("show", str(record)), ("partition", str(record), "--strategy", "mincut")):
+    commands = (
+        ("show", str(record)),
+        ("partition", str(record), "--strategy", "mincut"),
+        ("diff", str(record), f"{record}@recompute-all"),
+    )
+    for arguments in commands:
         assert "torch" not in modules_after(run_command(*arguments)), arguments
