@@ -2,12 +2,13 @@
 
 A container that only holds numbered modules (a ModuleList) is no level of its own: in ``h.0.ln1`` the levels are
 ``h.0`` and ``ln1``. Numbered siblings are equal where all they hold has the same ops, shapes and dtypes in the same
-submodules. Equal ones that follow each other make a run, which is split where the plan saves or recomputes other values
-from some layer on; a single layer whose plan differs stays with its neighbours.
+submodules, or nearly so. Equal ones that follow each other make a run, which is split where the plan saves or
+recomputes other values from some layer on; a single layer whose plan differs stays with its neighbours.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from aotcli.analysis.scene_step import ENDS, Step
 from aotcli.ir.tensor import TensorSpec, tensor_leaves
 
 ROOT = ""
+_FEW_OPS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,16 @@ def _last(path: str) -> str:
 def find_runs(step: Step, tree: ModuleTree, apart: Callable[[str], bool]) -> list[Run]:
     """Runs of at least two equal layers. A layer for which `apart` holds stands by itself."""
     structure, plan = _signatures(step, tree)
+
+    def alike(left: str, right: str) -> bool:
+        if apart(left) or apart(right) or left not in structure or right not in structure:
+            return False
+        return _nearly_equal(structure[left], structure[right])
+
     runs: list[Run] = []
     for parent, children in tree.children.items():
         numbered = sorted((c for c in children if _last(c).isdigit()), key=lambda child: int(_last(child)))
-        for equal in _stretches(numbered, lambda path: None if apart(path) else structure.get(path)):
+        for equal in _stretches(numbered, alike):
             parts = [part for part in _by_plan(equal, plan) if len(part) > 1]
             runs += [_run(parent, part, everything=len(part) == len(numbered)) for part in parts]
     return runs
@@ -101,24 +109,21 @@ def _run(parent: str, paths: Sequence[str], *, everything: bool) -> Run:
     return Run(tuple(paths), f"{parent}.{name}" if parent else name, f"{first} to {last}")
 
 
-def _stretches(paths: Sequence[str], key: Callable[[str], object]) -> list[list[str]]:
-    """Neighbours with an equal key together; those without a key stand alone."""
+def _stretches(paths: Sequence[str], alike: Callable[[str, str], bool]) -> list[list[str]]:
+    """Neighbours that are alike together."""
     found: list[list[str]] = []
-    previous: object = None
     for path in paths:
-        this = key(path)
-        if found and this is not None and this == previous:
+        if found and alike(found[-1][-1], path):
             found[-1].append(path)
         else:
             found.append([path])
-        previous = this
     return found
 
 
 def _by_plan(paths: list[str], plan: Mapping[str, int]) -> list[list[str]]:
     """Stretches of one plan; a single layer joins the stretch before it, or the first one after it."""
     merged: list[list[str]] = []
-    for stretch in _stretches(paths, plan.get):
+    for stretch in _stretches(paths, lambda left, right: plan.get(left) == plan.get(right)):
         if merged and (len(stretch) == 1 or len(merged[-1]) == 1):
             merged[-1] += stretch
         else:
@@ -126,9 +131,18 @@ def _by_plan(paths: list[str], plan: Mapping[str, int]) -> list[list[str]]:
     return merged
 
 
-def _signatures(step: Step, tree: ModuleTree) -> tuple[dict[str, int], dict[str, int]]:
-    """For each numbered module, a hash of what it computes, and one of what is saved and recomputed of it."""
-    structure: dict[str, int] = {}
+def _nearly_equal(left: Counter[object], right: Counter[object]) -> bool:
+    """Whether two modules hold the same ops, but for a few in many: what the first layer makes and all others read,
+    for instance a mask, makes no other layer of it."""
+    if left == right:
+        return True
+    differing = (left - right).total() + (right - left).total()
+    return differing <= _FEW_OPS * min(left.total(), right.total())
+
+
+def _signatures(step: Step, tree: ModuleTree) -> tuple[dict[str, Counter[object]], dict[str, int]]:
+    """For each numbered module, how often it computes what, and a hash of what is saved and recomputed of it."""
+    structure: dict[str, Counter[object]] = {}
     plan: dict[str, int] = {}
     saved = {flow.maker for flow in step.saved}
     numbered: dict[str, list[tuple[str, str]]] = {}
@@ -141,7 +155,7 @@ def _signatures(step: Step, tree: ModuleTree) -> tuple[dict[str, int], dict[str,
         for holder, inside in numbered[path]:
             op = (inside, unit.node.target, layout, unit.change in ENDS)
             if not unit.recomputed:  # on which side an op runs is up to the plan
-                structure[holder] = structure.get(holder, 0) + hash(op)
+                structure.setdefault(holder, Counter())[op] += 1
             if unit.recomputed or position in saved:
                 plan[holder] = plan.get(holder, 0) + hash((op, unit.side))
     return structure, plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aotcli.analysis.scene import Box, BoxKind, Change, LinkKind, Scene, SceneTotals, Side
 from aotcli.analysis.scene_ends import main_value, placeholder_boxes, result_boxes
-from aotcli.analysis.scene_groups import LETTERS, Groups, Layers, layers_text
+from aotcli.analysis.scene_groups import LETTERS, Groups, Layers, carried, layers_text
 from aotcli.analysis.scene_labels import label_units, telling_label
 from aotcli.analysis.scene_links import LinkPile, value_nbytes
 from aotcli.analysis.scene_open import Openness, Place
@@ -122,7 +122,7 @@ class SceneBuilder:
     def _link_units(self, links: LinkPile) -> None:
         units = self._step.units
         for source, target in self._step.flows:
-            if _carried(self._layers[source], self._layers[target]):
+            if carried(self._layers[source], self._layers[target]):
                 continue
             maker, reader = units[source], units[target]
             if maker.side is not reader.side:
@@ -142,11 +142,3 @@ def _together(changes: set[Change]) -> Change:
     if changes - {Change.SAME} == flips and len(flips) == 1:
         return next(iter(flips))
     return Change.CHANGED
-
-
-def _carried(source: Layers, target: Layers) -> bool:
-    """Whether a value passes from one of some equal layers to another."""
-    if source == target:
-        return False
-    ours = dict(source)
-    return any(ours.get(run, path) != path for run, path in target)

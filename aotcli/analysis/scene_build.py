@@ -86,9 +86,10 @@ def _deepest(
 ) -> Scene:
     """The scene at the depth that was asked for, else at the deepest that has room for all its boxes."""
 
-    def build(depth: int, *, leaves: bool) -> Scene:
+    def build(depth: int, *, leaves: bool = False, coarse: bool = False) -> Scene:
         opened = open_modules(openness, depth, leaves=leaves)
-        places = split_calls(step, openness, assign_boxes(step, openness, opened, single=options.focus is not None))
+        places = assign_boxes(step, openness, opened, single=options.focus is not None, coarse=coarse)
+        places = split_calls(step, openness, places)
         builder = SceneBuilder(step, openness, opened, places)
         strategy = partition.strategy if partition is not None else ""
         return builder.scene(_totals(step, partition), strategy, options.show, loss=options.loss)
@@ -98,13 +99,18 @@ def _deepest(
     deepest = max(tree.level.values())
     if options.focus is not None:
         return build(deepest + 1, leaves=True)
-    scene = build(1, leaves=False)
-    for depth in range(2, deepest + 1):
-        deeper = build(depth, leaves=False)
-        if len(deeper.boxes) > options.limit:
+    best: Scene | None = None
+    for depth in range(1, max(1, deepest) + 1):
+        for coarse in (False, True):
+            scene = build(depth, coarse=coarse)
+            if len(scene.boxes) <= options.limit:
+                best = scene
+                break
+            best = best or (scene if coarse else None)
+        else:
             break
-        scene = deeper
-    return scene
+    assert best is not None
+    return best
 
 
 def _covers_siblings(tree: ModuleTree, path: str, patterned: set[str]) -> bool:

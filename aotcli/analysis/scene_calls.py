@@ -7,52 +7,79 @@ next call when it reads, by way of other modules, what an earlier call made.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aotcli.analysis.hierarchy import Shown
 from aotcli.analysis.scene import BoxKind, Side
+from aotcli.analysis.scene_groups import Layers, carried
 from aotcli.analysis.scene_open import Openness, Place
 from aotcli.analysis.scene_step import Step
 
 _MOST_WORK = 2_000_000
 
-_Call = tuple[Place, tuple[tuple[str, str], ...]]
+_Call = tuple[int, int]
+"""A module's box, by number, in one of equal layers, by number."""
 
 
 def split_calls(step: Step, openness: Openness, places: Sequence[Place]) -> list[Place]:
     """The places, those of modules in circles told apart by call."""
-    circles = _circles(step, places)
-    if not circles:
+    number = {place: position for position, place in enumerate(dict.fromkeys(places))}
+    box = [number[place] for place in places]
+    circles = _circles(step, box, len(number))
+    modules = {position for place, position in number.items() if place.kind is BoxKind.MODULE}
+    if not circles & modules:
         return list(places)
-    layers = {path: shown.layers for path, shown in openness.places.items()}
+    layers = _LayerNumbers(openness)
+    layer = [layers.of(unit.module) for unit in step.units]
     calls: dict[int, int] = {}
     sources: list[list[int]] = [[] for _ in step.units]
     for source, reader in step.flows:
-        sources[reader].append(source)
+        if box[source] in circles and box[reader] in circles:
+            sources[reader].append(source)
     budget = _MOST_WORK
     made: list[dict[_Call, int]] = [{} for _ in step.units]
-    for position, unit in enumerate(step.units):
-        place = places[position]
-        if place not in circles:
+    for position, own in enumerate(zip(box, layer, strict=True)):
+        if own[0] not in circles:
             continue
         latest: dict[_Call, int] = {}
         for source in sources[position]:
-            for call, number in made[source].items():
-                if number > latest.get(call, -1):
-                    latest[call] = number
             budget -= len(made[source]) + 1
+            for call, count in made[source].items():
+                if count > latest.get(call, -1) and not layers.carried(call[1], own[1]):
+                    latest[call] = count
         if budget < 0:
             return list(places)
-        if place.kind is BoxKind.MODULE:
-            own: _Call = (place, layers.get(unit.module, Shown("").layers))
-            inside = [made[s].get(own, 0) for s in sources[position] if places[s] == place]
-            outside = [made[s][own] + 1 for s in sources[position] if places[s] != place and own in made[s]]
-            number = max([*inside, *outside], default=0)
-            latest[own] = number
-            calls[position] = number
+        if own[0] in modules:
+            inside = [made[s].get(own, 0) for s in sources[position] if box[s] == own[0]]
+            outside = [made[s][own] + 1 for s in sources[position] if box[s] != own[0] and own in made[s]]
+            latest[own] = calls[position] = max([*inside, *outside], default=0)
         made[position] = latest
     return _numbered(places, calls)
+
+
+class _LayerNumbers:
+    """Numbers of the layers that modules are in, and which of them are different layers of one run."""
+
+    def __init__(self, openness: Openness) -> None:
+        self._of: dict[str, int] = {}
+        self._layers: dict[Layers, int] = {}
+        self._carried: dict[tuple[int, int], bool] = {}
+        for path, shown in openness.places.items():
+            self._of[path] = self._layers.setdefault(shown.layers, len(self._layers))
+        self._list = list(self._layers)
+
+    def of(self, path: str) -> int:
+        return self._of[path]
+
+    def carried(self, source: int, target: int) -> bool:
+        """Whether a flow between these leaves one of some equal layers for another."""
+        if source == target:
+            return False
+        known = self._carried.get((source, target))
+        if known is None:
+            known = self._carried[source, target] = carried(self._list[source], self._list[target])
+        return known
 
 
 def _numbered(places: Sequence[Place], calls: Mapping[int, int]) -> list[Place]:
@@ -69,19 +96,15 @@ def _numbered(places: Sequence[Place], calls: Mapping[int, int]) -> list[Place]:
     return found
 
 
-def _circles(step: Step, places: Sequence[Place]) -> set[Place]:
+def _circles(step: Step, box: Sequence[int], count: int) -> set[int]:
     """Boxes that lie on a circle of boxes."""
-    number = {place: position for position, place in enumerate(dict.fromkeys(places))}
-    following: list[dict[int, None]] = [{} for _ in number]
+    following: list[dict[int, None]] = [{} for _ in range(count)]
     for source, reader in step.flows:
-        ours, theirs = number[places[source]], number[places[reader]]
-        if ours != theirs:
-            following[ours][theirs] = None
+        if box[source] != box[reader]:
+            following[box[source]][box[reader]] = None
     group = _strong([list(each) for each in following])
-    sizes: dict[int, int] = {}
-    for each in group:
-        sizes[each] = sizes.get(each, 0) + 1
-    return {place for place, position in number.items() if sizes[group[position]] > 1}
+    sizes = Counter(group)
+    return {position for position in range(count) if sizes[group[position]] > 1}
 
 
 def _strong(following: Sequence[Sequence[int]]) -> list[int]:

@@ -81,6 +81,14 @@ class Groups:
         )
 
 
+def carried(source: Layers, target: Layers) -> bool:
+    """Whether a value passes from one of some equal layers to another."""
+    if source == target:
+        return False
+    ours = dict(source)
+    return any(ours.get(run, path) != path for run, path in target)
+
+
 def layers_text(layers: Iterable[Layers]) -> str:
     """``h.0 to h.11``: the first and the last of the innermost run; nothing where there is none."""
     found = [each[-1][1] for each in layers if each]

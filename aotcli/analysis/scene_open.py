@@ -83,11 +83,14 @@ def open_modules(openness: Openness, depth: int, *, leaves: bool) -> frozenset[s
     return frozenset(opened)
 
 
-def assign_boxes(step: Step, openness: Openness, opened: frozenset[str], *, single: bool) -> list[Place]:
+def assign_boxes(
+    step: Step, openness: Openness, opened: frozenset[str], *, single: bool = False, coarse: bool = False
+) -> list[Place]:
     """The place of each unit. With `single`, each op of an open module has a box of its own; otherwise ops that follow
-    each other share one where they come from the same line, compute-intensive ops apart."""
+    each other share one where they come from the same line (`coarse`: from the same module), compute-intensive ops
+    apart."""
     covers = {path: _cover(openness, path, opened) for path in openness.tree.children}
-    shared = _Shared()
+    shared = _Shared(coarse=coarse)
     places: list[Place] = []
     for unit in step.units:
         path = unit.module
@@ -119,7 +122,8 @@ def _cover(openness: Openness, path: str, opened: frozenset[str]) -> str | None:
 class _Shared:
     """Numbers the stretches of ops that share a box. Stretches of equal layers get equal numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, coarse: bool) -> None:
+        self._coarse = coarse
         self._last: dict[tuple[Side, bool, Change], tuple[object, ...] | None] = {}
         self._part: dict[tuple[Side, bool, Change], tuple[str, int]] = {}
         self._counts: dict[tuple[object, ...], int] = {}
@@ -131,10 +135,11 @@ class _Shared:
     def part(self, unit: Unit, path: str, *, alone: bool) -> tuple[str, int]:
         lane = (unit.side, unit.recomputed, unit.change)
         apart = alone or unit.node.flops != 0
-        stretch = None if apart else (path, unit.node.source)
+        line = "" if self._coarse else unit.node.source or ""
+        stretch = None if apart else (path, line)
         if stretch is not None and self._last.get(lane) == stretch:
             return self._part[lane]
-        name = unit.node.target if apart else unit.node.source or ""
+        name = unit.node.target if apart else line
         number = self._counts.get((*lane, path, name), 0)
         self._counts[*lane, path, name] = number + 1
         self._last[lane], self._part[lane] = stretch, (name, number)

@@ -45,8 +45,8 @@ def cost(value: SavedValue) -> int:
 
 
 def _without_crumbs(together: Mapping[_Key, list[SavedFlow]]) -> list[tuple[str, list[SavedFlow]]]:
-    """Makers with flows that share a box. Small values go with larger ones of the same maker, if possible with one
-    that the same boxes read."""
+    """Makers with flows that share a box. Small values go with larger ones of the same maker, with the one
+    that most of the same boxes read."""
     sizes = {key: sum(cost(flow.value) for flow in flows) for key, flows in together.items()}
     least = _CRUMB_SHARE * sum(sizes.values())
     found: dict[tuple[str, Change], list[tuple[set[str], list[SavedFlow]]]] = {}
@@ -54,7 +54,7 @@ def _without_crumbs(together: Mapping[_Key, list[SavedFlow]]) -> list[tuple[str,
         maker, change, readers = key
         others = found.setdefault((maker, change), [])
         if others and maker and sizes[key] < least:
-            holder = next((each for each in others if each[0].issuperset(readers)), others[0])
+            holder = max(others, key=lambda each: len(each[0].intersection(readers)))
             holder[0].update(readers)
             holder[1].extend(together[key])
         else:

@@ -8,6 +8,7 @@ Ops on sizes, small constants that are not saved, and nested graphs are left out
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from aotcli.analysis.scene import Change, Side
@@ -178,9 +179,9 @@ def _is_small_constant(node: Node) -> bool:
 
 
 def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
-    """Sums of gradients each in one module, though tracing gives them none and what encloses their inputs may be the
-    whole model: the module that holds all inputs, where it is within the one that was guessed, else the one around
-    whoever reads the sum first. So every layer of a residual stream has its own two sums."""
+    """Sums of gradients each in one module, though tracing gives them none: the one that holds all inputs; or within it
+    the one that holds an input and a reader. So every layer of a residual stream has its own two sums, though one of
+    them adds what comes from the layer after it."""
     sources: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {}
     for source, reader in flows:
@@ -194,16 +195,16 @@ def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
         paths = [owned[each].module for each in sources.get(position, ())]
         if len(paths) < 2 or unit.module in paths:
             continue  # a sum that the module itself computes
-        around = _common(paths)
-        while around and around not in known:
-            around = around.rpartition(".")[0]
-        if around == unit.module:
-            inside = f"{unit.module}." if unit.module else ""
-            others = (owned[each] for each in readers.get(position, ()) if units[each].node.target != _SUM)
-            outer = (each.module.rpartition(".")[0] for each in others)
-            around = next((path for path in outer if path.startswith(inside)), around)
+        around = _common(paths, known)
+        others = [owned[each].module for each in readers.get(position, ()) if units[each].node.target != _SUM]
+        inner = {_common((path, reader), known) for path in paths for reader in others}
+        around = max((path for path in (around, *inner) if _within(path, around)), key=len)
         owned[position] = replace(unit, module=around)
     return owned
+
+
+def _within(path: str, around: str) -> bool:
+    return not around or path == around or path.startswith(f"{around}.")
 
 
 def _constants_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
@@ -213,14 +214,15 @@ def _constants_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Un
     for source, reader in flows:
         if source not in reads and not units[source].node.refs:
             paths.setdefault(source, []).append(units[reader].module)
+    known = {unit.module for unit in units}
     owned = list(units)
     for position, around in paths.items():
-        owned[position] = replace(units[position], module=_common(around))
+        owned[position] = replace(units[position], module=_common(around, known))
     return owned
 
 
-def _common(paths: Sequence[str]) -> str:
-    """The innermost path that holds all of them."""
+def _common(paths: Sequence[str], known: AbstractSet[str]) -> str:
+    """The innermost known module that holds all of them."""
     common = paths[0].split(".")
     for path in paths[1:]:
         parts = path.split(".")
@@ -228,4 +230,6 @@ def _common(paths: Sequence[str]) -> str:
         while same < min(len(common), len(parts)) and common[same] == parts[same]:
             same += 1
         common = common[:same]
+    while common and ".".join(common) not in known:
+        common.pop()
     return ".".join(common)

@@ -25,15 +25,19 @@ _UNTAGGED_CHEAP_OPS = frozenset(f"aten.{name}" for name in _CHEAP_NAMES.split())
 """Ops that torch does not tag as recomputable, and that take one or two passes over what they read."""
 
 
+_SMALL = 8
+"""How many times smaller a value is than the tensor that it is on the way to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Ops to run again, views left out, in the forward's order; what they read; the bytes that they move, were each run
-    alone; and the bytes of inputs of the step among the sources that would have to be saved for it."""
+    """Ops to run again, views left out, in the forward's order; what they read; and the bytes that they move, were each
+    run alone. `extra_bytes` are of what may be saved for it: inputs of the step, and small results on the way."""
 
     ops: tuple[Node, ...]
     sources: tuple[Node, ...]
     moved_bytes: int
-    input_bytes: int
+    extra_bytes: int
 
 
 def find_chain(
@@ -64,12 +68,19 @@ def find_chain(
     ops.sort(key=lambda node: graph.index[node.name])
     moved = [traffic(graph, node) for node in ops]
     inputs = [node for node in sources if node.kind is NodeKind.INPUT and not region.holds(node)]
+    small = [node for node in ops if is_small(node, tensor)]
     return Chain(
         tuple(ops),
         tuple(sources),
         sum(each.read_bytes + each.written_bytes for each in moved),
-        sum(leaf.storage_nbytes for node in inputs for leaf in tensor_leaves(node.value)),
+        sum(leaf.storage_nbytes for node in (*inputs, *small) for leaf in tensor_leaves(node.value)),
     )
+
+
+def is_small(node: Node, tensor: SavedTensor) -> bool:
+    """Whether a value on the way to a tensor is so much smaller that it may well be saved: a norm's mean."""
+    nbytes = max((leaf.storage_nbytes for leaf in tensor_leaves(node.value)), default=0)
+    return nbytes * _SMALL <= tensor.spec.storage_nbytes
 
 
 def _is_on(tensor: SavedTensor, node: Node) -> bool:

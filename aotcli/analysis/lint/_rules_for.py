@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from aotcli.analysis.layers import MODEL_ITSELF, SavedTensor, layer_pattern
-from aotcli.analysis.lint._chain import Chain
+from aotcli.analysis.lint._chain import Chain, is_small
 from aotcli.analysis.lint._region import GETITEM, PlannedRegion
 from aotcli.analysis.op_names import storage_maker
 from aotcli.ir.joint import Node
 from aotcli.ir.policy import Action, PolicyRule
 from aotcli.ir.tensor import tensor_leaves
-
-_SMALL = 8
-"""What is this many times smaller than the tensor may well be saved on the way to it: a norm's mean."""
 
 
 def recompute_rules(region: PlannedRegion, tensor: SavedTensor, chain: Chain) -> tuple[PolicyRule, ...]:
@@ -22,9 +19,8 @@ def recompute_rules(region: PlannedRegion, tensor: SavedTensor, chain: Chain) ->
     wanted = tensor.spec.storage_nbytes
     rules = [_rule(region, storage_maker(region.graph, tensor.values[0].name), wanted)]
     for node in chain.ops:
-        nbytes = max((leaf.storage_nbytes for leaf in tensor_leaves(node.value)), default=0)
-        if nbytes * _SMALL > wanted:
-            rules.append(_rule(region, node, nbytes))
+        if not is_small(node, tensor):
+            rules.append(_rule(region, node, max(leaf.storage_nbytes for leaf in tensor_leaves(node.value))))
     return merge_rules(rules)
 
 

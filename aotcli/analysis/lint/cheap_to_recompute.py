@@ -38,7 +38,7 @@ class CheapToRecompute(Rule):
                 chain = find_chain(region, tensor, _MOST_OPS)
                 if chain is None or not chain.ops or chain.moved_bytes > _MOST_PASSES * tensor.nbytes:
                     continue
-                freed = tensor.nbytes - chain.input_bytes
+                freed = tensor.nbytes - chain.extra_bytes
                 if 2 * freed > tensor.nbytes:
                     yield tensor_hit(region, tensor, freed, _detail(region, tensor, chain), _REMEDY, chain)
 

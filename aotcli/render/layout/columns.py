@@ -17,6 +17,8 @@ PASSING_GAP = 4.0
 LANE_GAP = 20.0
 GROUP_GAP = 6.0
 _CLEARING_ROUNDS = 3
+_MOST_CLEARED = 1500
+_MOST_CLEARING = 300.0  # pixels: what would have to move further stays
 _FAR = 1e9
 _WEIGHTS = (1.0, 2.0, 8.0)
 
@@ -53,15 +55,16 @@ def _contour(
     """Where a column begins and ends on each rank, frames of groups included."""
     starts = [min((centres[n] - widths[n] / 2 for n in row), default=_FAR) for row in column]
     ends = [max((centres[n] + widths[n] / 2 for n in row), default=-_FAR) for row in column]
+    sides: dict[int, tuple[float, float]] = {}
+    for row in column:
+        for node in row:
+            if node < layers.boxes and layers.group[node] >= 0:
+                left, right = centres[node] - widths[node] / 2, centres[node] + widths[node] / 2
+                for which in chains[layers.group[node]]:
+                    outer = sides.get(which, (left, right))
+                    sides[which] = min(outer[0], left), max(outer[1], right)
     for which, (first, last) in _group_spans(column, layers, chains):
-        members = [
-            node
-            for row in column[first : last + 1]
-            for node in row
-            if node < layers.boxes and layers.group[node] >= 0 and which in chains[layers.group[node]]
-        ]
-        left = min(centres[node] - widths[node] / 2 for node in members) - GROUP_GAP
-        right = max(centres[node] + widths[node] / 2 for node in members) + GROUP_GAP
+        left, right = sides[which][0] - GROUP_GAP, sides[which][1] + GROUP_GAP
         for rank in range(first, last + 1):
             starts[rank], ends[rank] = min(starts[rank], left), max(ends[rank], right)
     return starts, ends
@@ -79,7 +82,8 @@ def _place_column(
 ) -> None:
     gaps = [_gaps(row, layers, widths, chains) for row in column]
     place_nodes(column, gaps, above, below, centres, home)
-    spans = _group_spans(column, layers, chains)
+    # In large graphs groups run through each other: there is nothing to gain.
+    spans = _group_spans(column, layers, chains) if len(layers.rank) <= _MOST_CLEARED else []
     for _ in range(_CLEARING_ROUNDS if spans else 0):
         moved = [_clear(which, span, column, layers, widths, chains, centres) for which, span in spans]
         if not any(moved):
@@ -186,7 +190,7 @@ def _shift(
         nearest = min(boxes, key=lambda node: centres[node])
         excess = limit - (centres[nearest] - widths[nearest] / 2)
         moving, sign = [node for node in nodes if centres[node] >= centres[nearest]], 1.0
-    if excess <= 0.01:
+    if not 0.01 < excess < _MOST_CLEARING:
         return False
     for node in moving:
         centres[node] += sign * excess

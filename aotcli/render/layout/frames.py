@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,12 +68,16 @@ def place_frames(scene: Scene, boxes: Sequence[PlacedBox]) -> tuple[Frame, ...]:
             inside[number[group]].append(position)
             group = scene.groups[number[group]].parent
     depths = _depths(scene)
+    by_top = sorted(range(len(boxes)), key=lambda each: boxes[each].y)
+    tops = [boxes[each].y for each in by_top]
+    tallest = max((box.height for box in boxes), default=0.0)
     frames: list[Frame] = []
     for which, members in enumerate(inside):
         if len(members) < 2:
             continue
         frame = _frame(scene, which, [boxes[each] for each in members], depths[which])
-        if not _strangers(frame, boxes, set(members)):
+        near = by_top[bisect_left(tops, frame.y - tallest) : bisect_right(tops, frame.y + frame.height)]
+        if not _strangers(frame, boxes, near, set(members)):
             frames.append(frame)
     return tuple(frames)
 
@@ -87,12 +92,12 @@ def _frame(scene: Scene, which: int, members: Sequence[PlacedBox], depth: int) -
     return Frame(which, round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1), text)
 
 
-def _strangers(frame: Frame, boxes: Sequence[PlacedBox], members: set[int]) -> bool:
-    return any(
-        position not in members
-        and box.x < frame.x + frame.width
-        and box.x + box.width > frame.x
-        and box.y < frame.y + frame.height
-        and box.y + box.height > frame.y
-        for position, box in enumerate(boxes)
-    )
+def _strangers(frame: Frame, boxes: Sequence[PlacedBox], near: Sequence[int], members: set[int]) -> bool:
+    """Whether a box of `near` that is no member lies in the frame."""
+    right, bottom = frame.x + frame.width, frame.y + frame.height
+    for position in near:
+        box = boxes[position]
+        beside = box.x >= right or box.x + box.width <= frame.x or box.y >= bottom or box.y + box.height <= frame.y
+        if position not in members and not beside:
+            return True
+    return False

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 from aotcli.analysis.scene import Link, LinkKind, Scene, Side
 
@@ -58,8 +59,8 @@ class Layers:
 
 def layer(scene: Scene) -> Layers:
     """Boxes on ranks, and links as chains from rank to rank."""
-    arcs = _arcs(scene)
     order = _down_order(scene)
+    arcs = _arcs(scene, order)
     rank = _ranks(scene, arcs, order)
     groups = {group.id: number for number, group in enumerate(scene.groups)}
     layers = Layers(
@@ -86,14 +87,47 @@ class _Arc:
 
 
 def _down_order(scene: Scene) -> list[int]:
-    """Boxes from top to bottom: forward in run order, saved values, the backward from its end to its start."""
-    backward = [i for i, box in enumerate(scene.boxes) if box.side is Side.BACKWARD]
-    rest = [i for i, box in enumerate(scene.boxes) if box.side is not Side.BACKWARD]
-    return rest + backward[::-1]
+    """Boxes from top to bottom: the forward as it runs, saved values, the backward from its end to its start.
+
+    A box runs before those that read it; of boxes that could be next, the first in the scene is. In a circle of boxes
+    the first in the scene comes first.
+    """
+    index = scene.box_index
+    readers: list[list[int]] = [[] for _ in scene.boxes]
+    missing = [0] * len(scene.boxes)
+    for link in scene.links:
+        source, target = index[link.source], index[link.target]
+        if scene.boxes[source].side is scene.boxes[target].side:
+            readers[source].append(target)
+            missing[target] += 1
+    order: list[int] = []
+    ready = [box for box, count in enumerate(missing) if count == 0]
+    heapify(ready)
+    done = [False] * len(scene.boxes)
+    first = 0
+    while len(order) < len(scene.boxes):
+        if ready:
+            box = heappop(ready)
+        else:  # a circle
+            while done[first]:
+                first += 1
+            box = first
+        if done[box]:
+            continue
+        done[box] = True
+        order.append(box)
+        for reader in readers[box]:
+            missing[reader] -= 1
+            if missing[reader] == 0:
+                heappush(ready, reader)
+    sides: dict[Side, list[int]] = {side: [] for side in Side}
+    for box in order:
+        sides[scene.boxes[box].side].append(box)
+    return sides[Side.FORWARD] + sides[Side.SAVED] + sides[Side.BACKWARD][::-1]
 
 
-def _arcs(scene: Scene) -> list[_Arc]:
-    place = {box: position for position, box in enumerate(_down_order(scene))}
+def _arcs(scene: Scene, order: Sequence[int]) -> list[_Arc]:
+    place = {box: position for position, box in enumerate(order)}
     index = scene.box_index
     arcs: list[_Arc] = []
     for number, link in enumerate(scene.links):
