@@ -68,7 +68,7 @@ class BaselineStore:
         Raises RecordError where the file is damaged, no record, of a newer schema, or the baseline of another name.
         """
         path = self.path(name)
-        fix = f'take it from git again, or make it anew: aotcli check {name}; aotcli accept {name} --reason "..."'
+        fix = f'take it from git again, or make it anew:\naotcli check {name}; aotcli accept {name} --reason "..."'
         return _read(path, name, fix) if path.is_file() else None
 
     def write_new(self, name: str, baseline: Baseline, folder: Path | None = None) -> Path:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aotcli.api.baselines import IGNORE_LINE, NEW_SUFFIX
+from aotcli.api.baselines import IGNORE_LINE, NEW_SUFFIX, make_folder
 from aotcli.cli.output import choose_format, refuse_foreign, write_output
-from aotcli.errors import InputError
+from aotcli.errors import InputError, OutputError
 from aotcli.ir.check import CheckRun
 from aotcli.render.page import Page
 
@@ -46,15 +46,20 @@ def choose_outputs(format_name: str | None, paths: Sequence[str], *, force: bool
             folders.append(path)
             continue
         files.append((path, _file_format(path, format_name)))
-        if not force:
-            refuse_foreign(path)  # before models are captured, which takes its time
     if len(folders) > 1:
         both = ", ".join(map(str, folders[:2]))
         raise InputError("new baselines go into one folder", why=f"-o names several: {both}", fix="leave one out")
+    folder = folders[0] if folders else None
+    for path, _ in files:  # refused before models are captured, which takes its time
+        if not force:
+            refuse_foreign(path)
+        if not path.parent.is_dir() and path.parent != folder:
+            fix = f"make it first: mkdir -p {path.parent}"
+            raise OutputError(f"{path} cannot be written", why=f"there is no folder {path.parent}", fix=fix)
     stdout = format_name or "text"
     if stdout in [name for _, name in files]:
         stdout = "text"
-    return Outputs(stdout, tuple(files), folders[0] if folders else None)
+    return Outputs(stdout, tuple(files), folder)
 
 
 def _file_format(path: Path, format_name: str | None) -> str:
@@ -91,7 +96,12 @@ def render_run(run: CheckRun, format_name: str, page: Page, locate: Locate, *, q
 
 
 def write_files(run: CheckRun, outputs: Outputs, locate: Locate, *, force: bool) -> None:
-    """Write every report. Raises OutputError where one cannot be written."""
+    """Write every report, and make the folder for new baselines even where there are none: a job keeps it as it is.
+
+    Raises OutputError where something cannot be written.
+    """
+    if outputs.folder is not None:
+        make_folder(outputs.folder)
     for path, format_name in outputs.files:
         write_output(path, render_run(run, format_name, Page(_FILE_WIDTH), locate), format_name, force=force)
 

@@ -49,7 +49,7 @@ def render_check_github(run: CheckRun, report: str, locate: Locate) -> str:
 
 
 def _annotations(check: ModelCheck, locate: Locate) -> list[_Annotation]:
-    config = (check.model.config, None)
+    config = _config_place(check, locate)
     name = plain(check.name)
     if check.failure is not None:
         parts = (check.failure.what, check.failure.why, check.failure.fix)
@@ -62,6 +62,12 @@ def _annotations(check: ModelCheck, locate: Locate) -> list[_Annotation]:
         text = "\n".join(f"{LABELS[gain.quantity]} {gain_text(gain)}" for gain in check.gains)
         return [_Annotation("notice", f"{name} is better", f"{text}\nhold it: {check.accept_command}", config)]
     return []
+
+
+def _config_place(check: ModelCheck, locate: Locate) -> tuple[str, int | None]:
+    """The file that sets the limits. It lies in the project's folder, which is not always the repository's."""
+    found = locate(f"{check.model.config.rpartition('/')[2]}:1")
+    return (check.model.config if found is None else found[0], None)
 
 
 def _of_breach(check: ModelCheck, breach: Breach, locate: Locate, config: tuple[str, int | None]) -> _Annotation:
