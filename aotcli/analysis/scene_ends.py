@@ -59,7 +59,7 @@ def _placeholder(openness: Openness, kind: BoxKind, nodes: Sequence[Node], *, lo
     layers = dict.fromkeys(place.layers for place in places)
     names = list(dict.fromkeys((node.origin or node.name).rpartition(".")[2] for node in nodes))
     if kind is BoxKind.TANGENT:
-        names = ["grad of loss" if loss else "grad of outputs"]
+        names = ["d loss" if loss else "d outputs"]
     elif kind is BoxKind.INPUT:
         names = [node.origin or node.name for node in nodes]
     rest = len(names) - _NAMES_SHOWN

@@ -49,16 +49,21 @@ def _without_crumbs(together: Mapping[_Key, list[SavedFlow]]) -> list[tuple[str,
     that most of the same boxes read."""
     sizes = {key: sum(cost(flow.value) for flow in flows) for key, flows in together.items()}
     least = _CRUMB_SHARE * sum(sizes.values())
-    found: dict[tuple[str, Change], list[tuple[set[str], list[SavedFlow]]]] = {}
-    for key in sorted(together, key=lambda key: -sizes[key]):  # a stable sort
-        maker, change, readers = key
-        others = found.setdefault((maker, change), [])
-        if others and maker and sizes[key] < least:
-            holder = max(others, key=lambda each: len(each[0].intersection(readers)))
-            holder[0].update(readers)
-            holder[1].extend(together[key])
+    found: dict[tuple[str, Change], list[tuple[frozenset[str], list[SavedFlow]]]] = {}
+    crumbs: dict[tuple[str, Change], tuple[set[str], list[SavedFlow]]] = {}
+    for (maker, change, readers), flows in together.items():
+        if maker and sizes[maker, change, readers] < least:
+            small = crumbs.setdefault((maker, change), (set(), []))
+            small[0].update(readers)
+            small[1].extend(flows)
         else:
-            others.append((set(readers), list(together[key])))
+            found.setdefault((maker, change), []).append((frozenset(readers), list(flows)))
+    for key, (readers, flows) in crumbs.items():
+        others = found.setdefault(key, [])
+        if others:
+            max(others, key=lambda each: len(each[0] & readers))[1].extend(flows)
+        else:
+            others.append((frozenset(readers), flows))
     order = {id(flow): position for position, flow in enumerate(step for flows in together.values() for step in flows)}
     merged = [(maker, flows) for (maker, _), others in found.items() for _, flows in others]
     return sorted(merged, key=lambda each: order[id(each[1][0])])

@@ -14,7 +14,7 @@ from aotcli.render.layout.hairpin import Layers
 
 NODE_GAP = 12.0
 PASSING_GAP = 4.0
-LANE_GAP = 20.0
+LANE_GAP = 18.0
 GROUP_GAP = 6.0
 _CLEARING_ROUNDS = 3
 _MOST_CLEARED = 1500
