@@ -73,7 +73,8 @@ class Box:
     those of the first layer, in run order, and `all_members` those of all layers; `ops` counts the latter. `value` is
     its main result. `nbytes` are
     what its results take (for a saved value: what saving it costs), of all layers. `flops` is None where an op has no
-    known formula. `reasons` say why a saved value is saved. `was` is the id that the box had in the other graph, or
+    known formula. `reasons` say why a saved value is saved; `kept_as` what it is
+    besides (output, input, ...) where saving it costs nothing. `was` is the id that the box had in the other graph, or
     what it was there, where two graphs are drawn as one.
     """
 
@@ -95,6 +96,7 @@ class Box:
     nbytes: int = 0
     flops: int | None = 0
     reasons: tuple[str, ...] = ()
+    kept_as: str = ""
     change: Change = Change.SAME
     was: str = ""
     all_members: tuple[str, ...] = ()

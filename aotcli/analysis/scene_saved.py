@@ -58,12 +58,13 @@ def _without_crumbs(together: Mapping[_Key, list[SavedFlow]]) -> list[tuple[str,
             small[1].extend(flows)
         else:
             found.setdefault((maker, change), []).append((frozenset(readers), list(flows)))
-    for key, (readers, flows) in crumbs.items():
+    for key, (wanted, flows) in crumbs.items():
         others = found.setdefault(key, [])
+        readers = frozenset(wanted)
         if others:
-            max(others, key=lambda each: len(each[0] & readers))[1].extend(flows)
+            max(others, key=lambda each: len(each[0].intersection(readers)))[1].extend(flows)
         else:
-            others.append((frozenset(readers), flows))
+            others.append((readers, flows))
     order = {id(flow): position for position, flow in enumerate(step for flows in together.values() for step in flows)}
     merged = [(maker, flows) for (maker, _), others in found.items() for _, flows in others]
     return sorted(merged, key=lambda each: order[id(each[1][0])])
@@ -95,6 +96,7 @@ def _saved_box(step: Step, openness: Openness, flows: Sequence[SavedFlow]) -> Bo
         nbytes=sum(cost(flow.value) for flow in flows),
         reasons=tuple(dict.fromkeys(value.reason.text for value in ours)),
         change=flows[0].change,
+        kept_as="" if any(cost(flow.value) for flow in flows) else largest.category.value,
     )
 
 

@@ -47,7 +47,11 @@ def saved_lines(box: Box, usual_dtype: str = "") -> tuple[str, str]:
     more = len(box.members) - 1
     shape = tensor_text(box.value, usual_dtype) if box.value is not None else "opaque"
     times = f"{box.count} × " if box.count > 1 else ""
-    return f"{times}{shape}{f' +{more}' if more else ''}", bytes_text(box.nbytes)
+    return f"{times}{shape}{f' +{more}' if more else ''}", _saved_size(box)
+
+
+def _saved_size(box: Box) -> str:
+    return bytes_text(box.nbytes) if box.nbytes or not box.kept_as else f"is {box.kept_as}"
 
 
 def tensor_text(value: TensorSpec, usual_dtype: str = "") -> str:
@@ -113,11 +117,11 @@ def _cut_list(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_OPS_LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def group_text(group: Group) -> str:
-    """``h.* ×12 · Block``."""
+def group_text(group: Group, *, kind: bool = True) -> str:
+    """``h.* ×12 · Block``; without `kind`, ``h.* ×12``."""
     times = f" ×{group.count}" if group.count > 1 else ""
-    kind = f" · {group.module_type}" if group.module_type else ""
-    return plain(f"{group.label}{times}{kind}")
+    type_text = f" · {group.module_type}" if kind and group.module_type else ""
+    return plain(f"{group.label}{times}{type_text}")
 
 
 def link_title(link: Link) -> str:

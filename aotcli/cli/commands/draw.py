@@ -185,14 +185,15 @@ def _write(result: DrawResult, terminal: Terminal, format_name: str, path: Path 
     from aotcli.errors import InputError
 
     if path is None and not sys.stdout.isatty():
-        if len(result.pictures) > 1:
+        first, *others = result.pictures
+        if others:
             names = ", ".join(picture.region for picture in result.pictures)
             raise InputError(
-                f"{len(result.pictures)} pictures do not fit into one stream",
+                f"{len(others) + 1} pictures do not fit into one stream",
                 why=f"there are the regions {names}",
-                fix=f"write --region {result.pictures[0].region}, or -o FILE.{format_name} for a file each",
+                fix=f"write --region {first.region}, or -o FILE.{format_name} for a file each",
             )
-        write_stdout(result.pictures[0].data(format_name))
+        write_stdout(first.data(format_name))
         return
     paths: list[Path] = []
     for picture in result.pictures:

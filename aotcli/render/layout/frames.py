@@ -10,7 +10,7 @@ from aotcli.analysis.scene import Scene
 from aotcli.render.layout.drawing import DETAIL_SIZE, Frame, PlacedBox
 from aotcli.render.layout.hairpin import Layers
 from aotcli.render.scene_text import group_text
-from aotcli.render.text_width import fit_width
+from aotcli.render.text_width import fit_width, text_width
 
 FRAME_PAD = 6.0
 FRAME_HEAD = 15.0
@@ -88,7 +88,10 @@ def _frame(scene: Scene, which: int, members: Sequence[PlacedBox], depth: int) -
     right = max(box.x + box.width for box in members) + pad
     top = min(box.y for box in members) - head
     bottom = max(box.y + box.height for box in members) + pad
-    text = fit_width(group_text(scene.groups[which]), DETAIL_SIZE, right - left - 8)
+    group, room = scene.groups[which], right - left - 8
+    text = group_text(group)
+    if text_width(text, DETAIL_SIZE) > room:
+        text = fit_width(group_text(group, kind=False), DETAIL_SIZE, room)
     return Frame(which, round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1), text)
 
 
