@@ -16,6 +16,9 @@ from aotcli.analysis.matching.columns import Numbers
 from aotcli.analysis.matching.side import Side
 from aotcli.ir.joint import NodeKind
 
+_ENOUGH = 0.75
+"""Of the modules that can be aligned at all, the share that must be aligned by their paths for paths to be believed."""
+
 
 @dataclass(slots=True)
 class _Module:
@@ -32,8 +35,13 @@ def pair_modules(left: Side, right: Side) -> dict[str, str]:
     ours, theirs = _modules(left), _modules(right)
     pairs: list[tuple[int, int]] = []
     for level in (_by_work, _by_shapeless_work, _by_type):
-        tokens = [level(module) for module in ours], [level(module) for module in theirs]
-        pairs = _filled(pairs, ours, theirs, *tokens)
+        numbers = Numbers()
+        tokens = [[numbers.of(level(module)) for module in modules] for modules in (ours, theirs)]
+        paths = [
+            [numbers.of((module.path, token)) for module, token in zip(modules, own, strict=True)]
+            for modules, own in zip((ours, theirs), tokens, strict=True)
+        ]
+        pairs = _filled(pairs, (tokens[0], tokens[1]), (paths[0], paths[1]))
     left_of = {theirs[j].path: ours[i].path for i, j in pairs}
     taken = set(left_of.values())
     # What is left may have moved, or have another class.
@@ -77,28 +85,21 @@ def _modules(side: Side) -> list[_Module]:
 
 
 def _filled(
-    anchors: Sequence[tuple[int, int]],
-    left: Sequence[_Module],
-    right: Sequence[_Module],
-    left_tokens: Sequence[Hashable],
-    right_tokens: Sequence[Hashable],
+    anchors: Sequence[tuple[int, int]], plain: tuple[list[int], list[int]], named: tuple[list[int], list[int]]
 ) -> list[tuple[int, int]]:
-    """`anchors`, and between them the modules of equal token."""
-    numbers = Numbers()
-    plain = [numbers.of(token) for token in left_tokens], [numbers.of(token) for token in right_tokens]
-    named = (
-        [numbers.of((module.path, token)) for module, token in zip(left, plain[0], strict=True)],
-        [numbers.of((module.path, token)) for module, token in zip(right, plain[1], strict=True)],
-    )
+    """`anchors`, and between them what is equal: by token and path first, unless tokens alone explain much more."""
+    by_name = _between(_between(anchors, *named), *plain)
+    by_token = _between(anchors, *plain)
+    return by_name if len(by_name) >= _ENOUGH * len(by_token) else by_token
+
+
+def _between(anchors: Sequence[tuple[int, int]], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
+    """`anchors`, and a longest common subsequence of what lies between each two of them."""
     found: list[tuple[int, int]] = []
     start = (0, 0)
     for end in (*anchors, (len(left), len(right))):
-        ours, theirs = slice(start[0], end[0]), slice(start[1], end[1])
-        by_token = common_subsequence(plain[0][ours], plain[1][theirs])
-        by_name = common_subsequence(named[0][ours], named[1][theirs])
-        better = by_name if len(by_name) >= len(by_token) else by_token
-        found += [(start[0] + i, start[1] + j) for i, j in better]
-        if end != (len(left), len(right)):
-            found.append(end)
+        new = common_subsequence(left[start[0] : end[0]], right[start[1] : end[1]])
+        found += [(start[0] + i, start[1] + j) for i, j in new]
+        found.append(end)
         start = end[0] + 1, end[1] + 1
-    return found
+    return found[:-1]
