@@ -310,6 +310,30 @@ def test_such_a_function_is_captured_on_fake_tensors() -> None:
     assert all(torch.equal(value, before[key]) for key, value in model_of_the_notebook.state_dict().items())
 
 
+@pytest.mark.parametrize("tensors", ["fake", "real"])
+def test_what_a_function_reads_and_trains_counts_as_its_parameters(tensors: str, tmp_path: Path) -> None:
+    from aotcli.capture.trace import capture
+    from aotcli.ir.joint import NodeKind
+
+    file = tmp_path / "step.py"
+    file.write_text(
+        "import torch\nfrom torch import nn\n"
+        "weight = torch.randn(8, 8, requires_grad=True)\ntable = torch.randn(8)\n"
+        "net = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))\nunused = nn.Linear(100, 100)\n"
+        "def model(x, bias):\n    return net((x @ weight).relu() * table + bias).sum()\n"
+        "def inputs():\n    return torch.randn(4, 8), torch.zeros(8, requires_grad=True)\n"
+    )
+    settings = CaptureSettings(level="aten", tensors=tensors)
+    trace = capture(load_workload(str(file), settings), settings).trace
+    assert trace.model.parameters == 8 * 8 + (8 * 8 + 8) + 2 * 8
+    assert trace.model.parameter_bytes == 4 * trace.model.parameters
+    assert trace.model.buffer_bytes == 4 * 2 * 8 + 8
+    assert trace.model.inputs == ("x f32[4,8]", "bias f32[8]")
+    (graph,) = trace.regions
+    named = {node.origin for node in graph.nodes if node.kind is NodeKind.PARAM}
+    assert named == {"weight", "net.0.weight", "net.0.bias", "net.1.weight", "net.1.bias"}
+
+
 # Errors.
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aotcli.capture import torch_private_build
+from aotcli.capture import torch_private, torch_private_build
 from aotcli.capture.torch_private import pytree
 from aotcli.capture.user_error import describe_error
 from aotcli.capture.workload import BuiltWorkload
@@ -39,14 +39,25 @@ class _Storages:
             self.nbytes[storage._cdata] = storage.nbytes()
 
 
+class _HigherOrder(Exception):
+    """The step runs a higher-order op."""
+
+
 class _Results(torch_private_build.dispatch_mode()):
-    """A dispatch mode that remembers the storage of every op's results, without keeping any alive."""
+    """A dispatch mode that remembers the storage of every op's results, without keeping any alive.
+
+    Raises _HigherOrder at a higher-order op (a cond, a map): those run compiled even in eager, and not under a mode.
+    """
+
+    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
         self._seen: dict[int, tuple[Any, int]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch_private.is_higher_order(func):
+            raise _HigherOrder
         results = func(*args, **(kwargs or {}))
         for result in results if isinstance(results, (tuple, list)) else (results,):
             for part in _dense_parts(result):
@@ -81,37 +92,43 @@ def measure_eager(built: BuiltWorkload) -> tuple[EagerSaved | None, tuple[str, .
 
     Returns None and a note that says why where the step cannot be run.
     """
+    try:
+        try:
+            return _measure(built, _Results()), ()
+        except _HigherOrder:
+            torch_private.reset_dynamo()  # what was begun under the mode is not to be found again
+            return _measure(built, None), ()
+    except Exception as error:  # noqa: BLE001 - the user's model may raise anything; the count is left out
+        return None, (f"what eager saves is not known: the step raised {_first_line(error)}",)
+
+
+def _measure(built: BuiltWorkload, results: _Results | None) -> EagerSaved:
+    """The count of one run; without `results`, what selective checkpointing holds is not seen."""
     given = pytree.tree_leaves((built.args, built.kwargs))
     before = _Storages([*built.step.parameters(), *built.step.buffers(), *given, *built.constants])
     saved = _Storages()
-    results = _Results()
 
     def pack(tensor: Tensor) -> Tensor:
-        saved.add(tensor)
+        if not torch_private_build.is_tracing():  # a higher-order op traces its branches as it runs
+            saved.add(tensor)
         return tensor
 
-    try:
-        with (
-            built.fake_mode if built.fake_mode is not None else nullcontext(),
-            torch.random.fork_rng(devices=range(torch.cuda.device_count())),
-            torch.enable_grad(),
-            torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
-            results,
-        ):
-            output = built.step(*built.args, **built.kwargs)
-    except Exception as error:  # noqa: BLE001 - the user's model may raise anything; the count is left out
-        return None, (f"what eager saves is not known: the step raised {_first_line(error)}",)
+    with (
+        built.fake_mode if built.fake_mode is not None else nullcontext(),
+        torch.random.fork_rng(devices=range(torch.cuda.device_count())),
+        torch.enable_grad(),
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        results if results is not None else nullcontext(),
+    ):
+        output = built.step(*built.args, **built.kwargs)
     returned = _Storages(pytree.tree_leaves(output))
-    kept = {**results.alive(), **saved.nbytes}
+    kept = {**(results.alive() if results is not None else {}), **saved.nbytes}
     inside = kept.keys() - before.nbytes.keys() - returned.nbytes.keys()
     from_outside = saved.nbytes.keys() & before.nbytes.keys()
-    return (
-        EagerSaved(
-            saved_bytes=sum(kept[key] for key in inside),
-            saved_input_bytes=sum(saved.nbytes[key] for key in from_outside),
-            tensors=len(inside),
-        ),
-        (),
+    return EagerSaved(
+        saved_bytes=sum(kept[key] for key in inside),
+        saved_input_bytes=sum(saved.nbytes[key] for key in from_outside),
+        tensors=len(inside),
     )
 
 

@@ -46,7 +46,8 @@ class Recorder:
 
     `tensors` maps `id(tensor)` to what it is in the model (parameters and buffers). With `execute` the regions run
     for real (needed where values decide what comes next); without it each region hands on outputs of the right shape
-    and computes nothing.
+    and computes nothing. `state` collects the parameters and buffers that the regions read, by identity: those of a
+    function are known from nowhere else.
     """
 
     def __init__(
@@ -65,12 +66,17 @@ class Recorder:
         self._execute = execute
         self._progress = progress
         self._primals: dict[int, PrimalFacts] = {}
+        self.state: dict[int, tuple[NodeKind, torch.Tensor]] = {}
 
     def backend(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         """What `torch.compile` calls for each region."""
         self._progress(f"region {len(self.regions) + 1}: tracing the joint graph")
         self._region_context = replace(self._context, outside=self._owner_of_frame())
-        self._primals = {i: self._facts(*each) for i, each in enumerate(torch_private.graph_inputs(gm))}
+        given = torch_private.graph_inputs(gm)
+        self._primals = {i: self._facts(*each) for i, each in enumerate(given)}
+        for (_, example), facts in zip(given, self._primals.values(), strict=True):
+            if isinstance(example, torch.Tensor) and facts.kind in (NodeKind.PARAM, NodeKind.BUFFER):
+                self.state[id(example)] = (facts.kind, example)
         reason = torch_private.break_reason(gm)
         if reason is not None:
             text, place = reason
@@ -95,14 +101,14 @@ class Recorder:
 
     def _facts(self, source: str, example: Any) -> PrimalFacts:
         known = self._tensors.get(id(example)) if example is not None else None
-        if known is not None:
+        if known is not None and known.origin is not None:
             return known
         # After a graph break Dynamo may hold a parameter through a fresh wrapper: its source still says what it is.
         if "._parameters[" in source:
             return PrimalFacts(NodeKind.PARAM, path_of_source(source).removeprefix("model."))
         if "._buffers[" in source:
             return PrimalFacts(NodeKind.BUFFER, path_of_source(source).removeprefix("model."))
-        return PrimalFacts(NodeKind.INPUT, self._context.input_name(source))
+        return PrimalFacts(NodeKind.INPUT if known is None else known.kind, self._context.input_name(source))
 
     def _partition(
         self,

@@ -16,6 +16,8 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from aotcli.capture import step
+
 OpOverload = torch._ops.OpOverload
 OpOverloadPacket = torch._ops.OpOverloadPacket
 HigherOrderOperator = torch._ops.HigherOrderOperator
@@ -42,6 +44,11 @@ def ops_never_merged() -> frozenset[Any]:
     from torch._functorch.compile_utils import rand_ops
 
     return frozenset([*rand_ops, torch.ops.aten.empty])
+
+
+def is_higher_order(target: object) -> bool:
+    """Whether an op takes graphs among its arguments (cond, map, a checkpointed region)."""
+    return isinstance(target, HigherOrderOperator)
 
 
 def is_builtin_op(target: torch._ops.OpOverload) -> bool:
@@ -217,9 +224,17 @@ def compiling_frame() -> tuple[str, Any]:
 
 
 def reset_dynamo() -> None:
+    """Forget all that was compiled, and modules that Dynamo remembers by name: a model file may have run again."""
     import torch._dynamo
+    from torch._dynamo import symbolic_convert
 
     torch._dynamo.reset()
+    remembered = getattr(symbolic_convert, "_import_module", None)
+    if remembered is not None and hasattr(remembered, "cache_clear"):
+        remembered.cache_clear()
+    # Dynamo leaves a name for each such module in the globals of the frame it compiles first, which is ours.
+    for name in [name for name in vars(step) if name.startswith("__import_")]:
+        delattr(step, name)
 
 
 @contextlib.contextmanager

@@ -54,6 +54,14 @@ def sampling_skips_fake() -> Iterator[None]:
         init._no_grad_trunc_normal_ = original
 
 
+def is_tracing() -> bool:
+    """Whether ops are being recorded into a graph now, by Dynamo or by a proxy mode, instead of computed."""
+    from torch._guards import TracingContext
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    return TracingContext.try_get() is not None or get_proxy_mode() is not None
+
+
 def weak_storage(storage: torch.UntypedStorage) -> Any:
     """A reference that does not keep a storage alive; ``.expired()`` tells."""
     from torch.multiprocessing.reductions import StorageWeakRef

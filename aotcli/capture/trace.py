@@ -78,9 +78,7 @@ def _capture(
 ) -> Capture:
     progress(f"building {workload.name} on {'fake' if fake else 'real'} tensors")
     built = build(workload, settings, fake=fake)
-    recorder = Recorder(
-        _context(workload, built, settings), _tensor_facts(built.model), execute=not fake, progress=progress
-    )
+    recorder = Recorder(_context(workload, built, settings), _tensor_facts(built), execute=not fake, progress=progress)
     progress("capturing")
     output = _run(built, recorder)
     _check_output(output, workload, recorder)
@@ -252,9 +250,11 @@ def _module_names(model: Any) -> dict[int, str]:
     return {id(module): name for name, module in model.named_modules()}
 
 
-def _tensor_facts(model: Any) -> dict[int, PrimalFacts]:
+def _tensor_facts(built: BuiltWorkload) -> dict[int, PrimalFacts]:
+    model = built.model
     if not isinstance(model, nn.Module):
-        return {}
+        # What a function reads besides its arguments and trains is a parameter of it; where it stands names it.
+        return {id(t): PrimalFacts(NodeKind.PARAM, None) for t in built.constants if t.is_leaf and t.requires_grad}
     facts = {id(t): PrimalFacts(NodeKind.BUFFER, name) for name, t in model.named_buffers()}
     facts |= {id(t): PrimalFacts(NodeKind.PARAM, name) for name, t in model.named_parameters()}
     return facts
@@ -282,8 +282,14 @@ def _input_name(source: str, names: tuple[str, ...]) -> str:
 
 
 def _model_info(workload: Workload, built: BuiltWorkload, recorder: Recorder) -> ModelInfo:
-    parameters = list(built.model.parameters()) if isinstance(built.model, nn.Module) else []
-    buffers = list(built.model.buffers()) if isinstance(built.model, nn.Module) else []
+    if isinstance(built.model, nn.Module):
+        parameters, buffers = list(built.model.parameters()), list(built.model.buffers())
+    else:
+        given = {id(tensor) for _, tensor in _inputs(built)}
+        state = [each for key, each in recorder.state.items() if key not in given]
+        parameters, buffers = (
+            [tensor for kind, tensor in state if kind is wanted] for wanted in (NodeKind.PARAM, NodeKind.BUFFER)
+        )
     inputs = _inputs(built)
     return ModelInfo(
         name=workload.name,
