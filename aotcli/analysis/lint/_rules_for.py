@@ -16,12 +16,14 @@ from aotcli.ir.tensor import tensor_leaves
 
 def recompute_rules(region: PlannedRegion, tensor: SavedTensor, chain: Chain) -> tuple[PolicyRule, ...]:
     """A rule for the tensor, and one for each large value between what the backward has and it."""
-    wanted = tensor.spec.storage_nbytes
-    rules = [_rule(region, storage_maker(region.graph, tensor.values[0].name), wanted)]
-    for node in chain.ops:
-        if not is_small(node, tensor):
-            rules.append(_rule(region, node, max(leaf.storage_nbytes for leaf in tensor_leaves(node.value))))
+    maker = storage_maker(region.graph, tensor.values[0].name)
+    rules = [_rule(region, maker, tensor.spec.storage_nbytes)]
+    rules += [_rule(region, node, _largest(node)) for node in chain.ops if not is_small(node, tensor)]
     return merge_rules(rules)
+
+
+def _largest(node: Node) -> int:
+    return max(leaf.storage_nbytes for leaf in tensor_leaves(node.value))
 
 
 def _rule(region: PlannedRegion, node: Node, nbytes: int) -> PolicyRule:
