@@ -33,8 +33,8 @@ class ReportResult:
     @property
     def file_name(self) -> str:
         """What its file would be called: ``gpt-mincut.html``."""
-        words = f"{self.report.trace.model.name}-{self.report.plan.label}"
-        return f"{_UNFIT.sub('-', words).strip('-.')[:80] or 'report'}.html"
+        parts = [_UNFIT.sub("-", each).strip("-.") for each in (self.report.trace.model.name, self.report.plan.label)]
+        return f"{'-'.join(part for part in parts if part)[:80]}.html"
 
     def html(self) -> str:
         """The whole file: it loads nothing, and works from disk."""
@@ -83,7 +83,7 @@ def report(
     trade-off curve; `with_source` shows the text of source lines where the trace has it. `command` is the command line
     that makes the report again.
 
-    Raises what `aotcli.partition` and `aotcli.diff` raise.
+    Raises InputError where there is no region, and what `aotcli.partition` and `aotcli.diff` raise.
     """
     from aotcli import api
 
@@ -118,6 +118,8 @@ def _report(
 ) -> StepReport:
     from aotcli.api.tradeoff import find_trade_off
 
+    if not trace.regions:
+        raise InputError("there is nothing to report", why="the record has no region", fix="trace the model again")
     say = progress or (lambda message: None)
     other = None if against is None else _compare(against, trace, plan, progress)
     if front:

@@ -72,6 +72,4 @@ def _trade_off(report: StepReport) -> dict[str, Any] | None:
 def document_text(document: dict[str, Any]) -> str:
     """A document as JSON that may stand in a script element: no ``<`` in it, so nothing in it can end the element."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # U+2028 and U+2029 are harmless in JSON, and lone surrogates cannot be encoded.
-    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

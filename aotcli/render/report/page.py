@@ -58,7 +58,7 @@ def render_report_html(report: StepReport) -> str:
             "form-action 'none'",
         ]
     )
-    return Template(_read("template.html")).substitute(
+    page = Template(_read("template.html")).substitute(
         policy=policy,
         version=__version__,
         title=html.escape(f"{plain(report.trace.model.name)} · {plain(report.plan.label)} · aotcli"),
@@ -67,6 +67,7 @@ def render_report_html(report: StepReport) -> str:
         script=script,
         data=document_text(report_document(report)),
     )
+    return page.encode("utf-8", "replace").decode("utf-8")  # a name may hold what no file can
 
 
 def summary_text(report: StepReport) -> str:

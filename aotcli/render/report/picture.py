@@ -66,6 +66,7 @@ def _view(nest: Nest, graph: JointGraph, strings: Strings) -> dict[str, Any]:
             **_holdings(drawing.scene, graph, strings),
             "row": row_of,
             "inner": list(nest.inner),
+            "leaf_counts": [len(leaves) for leaves in nest.leaves],
             **_leaves(nest, graph),
         },
         "links": {

@@ -90,7 +90,8 @@ class Region {
     const flat = new Int32Array(inputs.length);
     const next = starts.slice();
     for (let node = 0; node < this.size; node += 1) {
-      for (let i = this.inputStarts[node]; i < this.inputStarts[node + 1]; i += 1) flat[next[node - inputs[i]]++] = node;
+      for (let i = this.inputStarts[node]; i < this.inputStarts[node + 1]; i += 1)
+        flat[next[node - inputs[i]]++] = node;
     }
     return { starts, flat };
   }
@@ -128,8 +129,17 @@ class Region {
   haystacks() {
     const { nodes } = this;
     this.haystack ??= nodes.name.map((name, node) =>
-      [name, shared(nodes.label[node]), shared(nodes.target[node]), shared(nodes.module[node]),
-        shared(nodes.line[node]), shared(nodes.shape[node])].join("\n").toLowerCase());
+      [
+        name,
+        shared(nodes.label[node]),
+        shared(nodes.target[node]),
+        shared(nodes.module[node]),
+        shared(nodes.line[node]),
+        shared(nodes.shape[node]),
+      ]
+        .join("\n")
+        .toLowerCase(),
+    );
     return this.haystack;
   }
 }

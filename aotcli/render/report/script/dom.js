@@ -1,6 +1,6 @@
 /* Elements without a framework. Texts become text nodes and never markup: a module called "<script>" is shown so. */
 
-/** An element: `props` are its properties, `class`, `data-…`, `aria-…` or `on…`; children are elements or texts. */
+/** An element: `props` are properties, `class`, `data-…`, `aria-…` or `on…`; children are elements or texts. */
 function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(props)) {
@@ -11,14 +11,14 @@ function h(tag, props = {}, ...children) {
     else if (key.includes("-") || key === "role" || key === "for") element.setAttribute(key, value);
     else element[key] = value;
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 
 const byId = (id) => document.getElementById(id);
 
 function fill(element, ...children) {
-  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
 }
 
 /** A shape of an SVG drawing. */

@@ -49,14 +49,18 @@ GraphView.prototype.listen = function listen() {
     const { item } = this.hit(at(event));
     if (item && (item.inner >= 0 || item.group >= 0)) this.toggle(item);
   });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    const lines = event.deltaMode === 1 ? 16 : 1;
-    if (event.shiftKey) this.pan(-(event.deltaX || event.deltaY) * lines, 0);
-    else if (event.ctrlKey || Math.abs(event.deltaX) < Math.abs(event.deltaY)) {
-      this.zoom(Math.exp((-event.deltaY * lines) / (event.ctrlKey ? 120 : 500)), at(event));
-    } else this.pan(-event.deltaX * lines, -event.deltaY * lines);
-  }, { passive: false });
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      const lines = event.deltaMode === 1 ? 16 : 1;
+      if (event.shiftKey) this.pan(-(event.deltaX || event.deltaY) * lines, 0);
+      else if (event.ctrlKey || Math.abs(event.deltaX) < Math.abs(event.deltaY)) {
+        this.zoom(Math.exp((-event.deltaY * lines) / (event.ctrlKey ? 120 : 500)), at(event));
+      } else this.pan(-event.deltaX * lines, -event.deltaY * lines);
+    },
+    { passive: false },
+  );
   canvas.addEventListener("keydown", (event) => this.pressed(event));
 };
 
@@ -84,32 +88,47 @@ GraphView.prototype.point = function point(at) {
   if (this.tip.hidden) return;
   fill(this.tip, item ? this.tipOf(item) : [`${shared(this.picture.groups.label[frame.group])}: click to close`]);
   const { clientWidth: width, clientHeight: height } = this.canvas;
-  this.tip.style.left = `${Math.max(4, Math.min(at.x + 14, width - this.tip.offsetWidth - 6))}px`;
-  this.tip.style.top = `${at.y + 18 + this.tip.offsetHeight > height ? Math.max(4, at.y - this.tip.offsetHeight - 10) : at.y + 18}px`;
+  const { offsetWidth: wide, offsetHeight: high } = this.tip;
+  const below = at.y + 18 + high <= height;
+  this.tip.style.left = `${Math.max(4, Math.min(at.x + 14, width - wide - 6))}px`;
+  this.tip.style.top = `${below ? at.y + 18 : Math.max(4, at.y - high - 10)}px`;
 };
 
 GraphView.prototype.tipOf = function tipOf(item) {
-  const { boxes } = this.picture;
+  const muted = (parts) => h("div", { class: "muted" }, parts.filter(Boolean).join(" · "));
+  if (item.group >= 0) return [h("strong", {}, item.text[0]), muted([item.text[1], "click to open"])];
+  return item.leaf >= 0 ? this.tipOfLeaf(item, muted) : this.tipOfBox(item, muted);
+};
+
+GraphView.prototype.tipOfLeaf = function tipOfLeaf(item, muted) {
   const region = currentRegion();
-  if (item.group >= 0) return [h("strong", {}, item.text[0]), h("div", { class: "muted" }, `${item.text[1]} · click to open`)];
-  if (item.leaf >= 0) {
-    const nodes = this.nodesOf(item);
-    const node = nodes[0];
-    return [h("strong", {}, `${region.label(node)}`), ` ${region.name(node)}${nodes.length > 1 ? ` and ${nodes.length - 1} alike` : ""}`,
-      h("div", { class: "muted" }, [shared(region.nodes.shape[node]), shared(region.nodes.line[node])].filter(Boolean).join(" · "))];
-  }
-  const { box } = item;
-  const count = boxes.count[box];
-  const lines = [
-    [shared(boxes.type[box]), lookOf(this.picture, item), plural(boxes.ops[box], this.picture.kind(box) === "saved" ? "value" : "op")],
-    [boxes.nbytes[box] ? bytesText(boxes.nbytes[box]) : "",
-      boxes.flops[box] === null ? "FLOPs unknown" : boxes.flops[box] ? magnitudeText(boxes.flops[box], "FLOP") : ""],
-    [count > 1 ? `${count} layers${boxes.layers[box] >= 0 ? `, ${shared(boxes.layers[box])}` : ""}` : ""],
-    [boxes.was[box] >= 0 ? `was ${shared(boxes.was[box])}` : ""],
-    [item.inner >= 0 && !item.open ? "double-click to open" : ""],
+  const [node, ...others] = this.nodesOf(item);
+  if (node === undefined) return [h("strong", {}, shared(item.label)), muted(["only in the other step"])];
+  const more = others.length ? ` and ${others.length} alike` : "";
+  return [
+    h("strong", {}, region.label(node)),
+    ` ${region.name(node)}${more}`,
+    muted([shared(region.nodes.shape[node]), shared(region.nodes.line[node])]),
   ];
-  return [h("strong", {}, shared(boxes.title[box])), lines.map((parts) => parts.filter(Boolean).join(" · ")).filter(Boolean)
-    .map((line) => h("div", { class: "muted" }, line))];
+};
+
+GraphView.prototype.tipOfBox = function tipOfBox({ box, inner, open, ...item }, muted) {
+  const { boxes } = this.picture;
+  const counted = this.picture.kind(box) === "saved" ? "value" : "op";
+  const flops = boxes.flops[box];
+  const layers = boxes.layers[box] >= 0 ? `, ${shared(boxes.layers[box])}` : "";
+  const change = this.data.changes[boxes.change[box]];
+  const lines = [
+    [shared(boxes.type[box]), lookOf(this.picture, item), plural(boxes.ops[box], counted)],
+    [
+      boxes.nbytes[box] ? bytesText(boxes.nbytes[box]) : "",
+      flops === null ? "FLOPs unknown" : flops ? magnitudeText(flops, "FLOP") : "",
+    ],
+    [boxes.count[box] > 1 ? `${boxes.count[box]} layers${layers}` : ""],
+    [change === "same" ? "" : change, boxes.was[box] >= 0 ? `was ${shared(boxes.was[box])}` : ""],
+    [inner >= 0 && !open ? "double-click to open" : ""],
+  ];
+  return [h("strong", {}, shared(boxes.title[box])), lines.filter((parts) => parts.some(Boolean)).map(muted)];
 };
 
 GraphView.prototype.pressed = function pressed(event) {
@@ -144,16 +163,26 @@ GraphView.prototype.pressed = function pressed(event) {
   event.stopPropagation();
 };
 
-/** The meaning of shapes and colours. */
+const LEGEND_SHAPES = {
+  cut: "M4 1H18L21 4V9L18 12H4L1 9V4Z",
+  pill: "M6.5 1H15.5A5.5 5.5 0 0 1 15.5 12H6.5A5.5 5.5 0 0 1 6.5 1Z",
+  round: "M4 1H18A3 3 0 0 1 21 4V9A3 3 0 0 1 18 12H4A3 3 0 0 1 1 9V4A3 3 0 0 1 4 1Z",
+};
+const LEGEND = { forward: "forward", saved: "saved for backward", backward: "backward", recomputed: "recomputed" };
+
+/** The meaning of shapes and colours; of outlines, where two steps are compared. */
 function showGraphLegend() {
-  const sample = (look) => {
-    const { shape, line, fill: inside, dash } = LOOKS[look];
-    const d = shape === "cut" ? "M4 1H18L21 4V9L18 12H4L1 9V4Z" : `M${shape === "pill" ? 6.5 : 4} 1H${shape === "pill" ? 15.5 : 18}A${shape === "pill" ? "5.5 5.5 0 0 1 15.5 12" : "3 3 0 0 1 21 4V9A3 3 0 0 1 18 12"}H${shape === "pill" ? 6.5 : 4}A${shape === "pill" ? "5.5 5.5 0 0 1 6.5 1" : "3 3 0 0 1 1 9V4A3 3 0 0 1 4 1"}Z`;
-    const path = svg("path", { d, "stroke-dasharray": (dash ?? []).join(" ") });
-    path.style.fill = `var(--${inside})`;
+  const sample = ({ shape, fill: inside, line, dash }) => {
+    const path = svg("path", { d: LEGEND_SHAPES[shape], "stroke-dasharray": (dash ?? []).join(" ") });
+    path.style.fill = inside ? `var(--${inside})` : "none";
     path.style.stroke = `var(--${line})`;
+    path.style.strokeWidth = inside ? 1 : 2;
     return svg("svg", { width: 22, height: 13 }, path);
   };
-  const looks = [["forward", "forward"], ["saved", "saved for backward"], ["backward", "backward"], ["recomputed", "recomputed"]];
-  fill(byId("graph-legend"), looks.map(([look, name]) => h("span", {}, sample(look), name)));
+  const looks = Object.entries(LEGEND).map(([look, name]) => h("span", {}, sample(LOOKS[look]), name));
+  const changes = report.changes && !report.changes.is_empty ? Object.entries(CHANGE_LINES) : [];
+  const outlines = changes.map(([name, line]) =>
+    h("span", {}, sample({ shape: "round", line, dash: name === "removed" ? [4, 3] : [] }), name),
+  );
+  fill(byId("graph-legend"), looks, outlines);
 }

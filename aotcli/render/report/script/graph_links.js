@@ -11,10 +11,19 @@ function arrangeLinks(arrangement) {
     const from = arrangement.itemOfBox[source[link]];
     const to = arrangement.itemOfBox[target[link]];
     if (!from || !to || from === to) continue;
-    const shown = { link, from, to, kind: picture.linkKind(link), nbytes: nbytes[link], width: width[link],
-      values: values[link], change: change[link], pieces: [] };
+    const shown = {
+      link,
+      from,
+      to,
+      kind: picture.linkKind(link),
+      nbytes: nbytes[link],
+      width: width[link],
+      values: values[link],
+      change: change[link],
+      pieces: [],
+    };
     if (from.group >= 0 || to.group >= 0) {
-      const key = `${source[link] === from.box ? from.box : `g${from.group} ${from.kind}`}>${to.box >= 0 ? to.box : `g${to.group} ${to.kind}`}`;
+      const key = `${endName(from)}>${endName(to)}`;
       const same = merged.get(key);
       if (same) {
         same.nbytes += shown.nbytes;
@@ -32,6 +41,11 @@ function arrangeLinks(arrangement) {
     found.push(shown);
   }
   return found;
+}
+
+/** What tells an end of a link from others. */
+function endName(item) {
+  return item.box >= 0 ? `${item.box}` : `group ${item.group} ${item.kind}`;
 }
 
 /** The pieces of a link after boxes have moved, and how it goes on inside open boxes. */
@@ -52,9 +66,10 @@ function movedPieces(arrangement, link, near, far) {
 /** A link's end on the edge of an item: the edge that it was on. */
 function attach(item, point, before, arrangement) {
   const row = arrangement.rows[item.row];
-  const middle = item.box >= 0
-    ? arrangement.picture.boxes.y[item.box] + arrangement.picture.boxes.h[item.box] / 2
-    : (row.top + row.bottom) / 2;
+  const middle =
+    item.box >= 0
+      ? arrangement.picture.boxes.y[item.box] + arrangement.picture.boxes.h[item.box] / 2
+      : (row.top + row.bottom) / 2;
   const margin = Math.min(8, item.w / 4);
   return {
     x: Math.max(item.x + margin, Math.min(item.x + item.w - margin, point.x)),
@@ -81,12 +96,14 @@ function between(points) {
 /** From the edge of an open box to the boxes inside that a link is meant for. */
 function inside(item, leaves, port) {
   const atBottom = port.y > item.y + item.h / 2;
-  return leaves.map((leaf) => {
-    const box = item.leaves[leaf];
-    if (!box) return [];
-    const end = { x: box.x + box.w / 2, y: atBottom ? box.y + box.h : box.y };
-    return [port, end];
-  }).filter((piece) => piece.length);
+  return leaves
+    .map((leaf) => {
+      const box = item.leaves[leaf];
+      if (!box) return [];
+      const end = { x: box.x + box.w / 2, y: atBottom ? box.y + box.h : box.y };
+      return [port, end];
+    })
+    .filter((piece) => piece.length);
 }
 
 /** Frames around what is left of open modules. A frame that would hold a box of others is left out. */
@@ -94,8 +111,13 @@ function arrangeFrames(arrangement) {
   const { picture } = arrangement;
   const { frames } = picture.view;
   if (!arrangement.open.size && !arrangement.closed.size) {
-    return frames.group.map((group, place) =>
-      ({ group, x: frames.x[place], y: frames.y[place], w: frames.w[place], h: frames.h[place] }));
+    return frames.group.map((group, place) => ({
+      group,
+      x: frames.x[place],
+      y: frames.y[place],
+      w: frames.w[place],
+      h: frames.h[place],
+    }));
   }
   const found = [];
   frames.group.forEach((group, place) => {
@@ -110,8 +132,10 @@ function arrangeFrames(arrangement) {
     const top = Math.min(...held.map((item) => item.y)) - margins.top;
     const bottom = Math.max(...held.map((item) => item.y + item.h)) + margins.side;
     const inside = new Set(held);
-    const foreign = arrangement.items.some((item) => !inside.has(item)
-      && item.x < right && item.x + item.w > left && item.y < bottom && item.y + item.h > top);
+    const foreign = arrangement.items.some(
+      (item) =>
+        !inside.has(item) && item.x < right && item.x + item.w > left && item.y < bottom && item.y + item.h > top,
+    );
     if (!foreign) found.push({ group, x: left, y: top, w: right - left, h: bottom - top });
   });
   return found;

@@ -45,28 +45,16 @@ class Picture {
     this.farKnots = knotsOf(view.links, "far_knots");
     this.sourceEnds = listsOf(view.links, "source_ends");
     this.targetEnds = listsOf(view.links, "target_ends");
-    this.leafBase = this.#leafBases();
+    this.leafBase = startsOf(view.boxes.leaf_counts);
     this.leafStarts = startsOf(view.boxes.leaves);
     this.chains = view.groups.path.map((_, group) => this.#chain(group));
     this.boxesOfNode = null;
-  }
-
-  #leafBases() {
-    const bases = new Int32Array(this.size + 1);
-    for (let box = 0; box < this.size; box += 1) bases[box + 1] = bases[box] + this.leafCount(box);
-    return bases;
   }
 
   #chain(group) {
     const chain = [];
     for (let each = group; each >= 0; each = this.groups.parent[each]) chain.unshift(each);
     return chain;
-  }
-
-  /** How many boxes a box has inside. */
-  leafCount(box) {
-    const inner = this.boxes.inner[box];
-    return inner < 0 ? 0 : this.picture.inner[inner].boxes.x.length;
   }
 
   /** The nodes behind box number `leaf` inside a box. */
@@ -150,7 +138,8 @@ class Arrangement {
     for (let box = 0; box < picture.size; box += 1) hidden[box] = picture.closedAround(box, closed);
     const { source, target } = picture.links;
     for (let link = 0; link < source.length; link += 1) {
-      if (picture.kind(target[link]) === "saved" && hidden[source[link]] >= 0) hidden[target[link]] = hidden[source[link]];
+      if (picture.kind(target[link]) === "saved" && hidden[source[link]] >= 0)
+        hidden[target[link]] = hidden[source[link]];
     }
     return hidden;
   }
@@ -158,9 +147,22 @@ class Arrangement {
   #boxItem(box) {
     const { boxes, picture } = this.picture;
     const item = {
-      box, group: -1, leaf: -1, row: boxes.row[box], kind: boxes.kind[box], side: boxes.side[box],
-      again: boxes.again[box], change: boxes.change[box], label: boxes.label[box], detail: boxes.detail[box],
-      x: boxes.x[box], y: boxes.y[box], w: boxes.w[box], h: boxes.h[box], inner: boxes.inner[box], open: false,
+      box,
+      group: -1,
+      leaf: -1,
+      row: boxes.row[box],
+      kind: boxes.kind[box],
+      side: boxes.side[box],
+      again: boxes.again[box],
+      change: boxes.change[box],
+      label: boxes.label[box],
+      detail: boxes.detail[box],
+      x: boxes.x[box],
+      y: boxes.y[box],
+      w: boxes.w[box],
+      h: boxes.h[box],
+      inner: boxes.inner[box],
+      open: false,
       changed: false,
     };
     item.centre = item.x + item.w / 2;
@@ -181,22 +183,47 @@ class Arrangement {
     const saved = this.picture.kind(places[0]) === "saved";
     const middle = places.toSorted((a, b) => boxes.y[a] - boxes.y[b])[places.length >> 1];
     const sum = (column) => places.reduce((total, box) => total + (column[box] || 0), 0);
-    const label = saved ? `${plural(sum(boxes.ops), "value")} · ${bytesText(sum(boxes.nbytes))}` : shared(groups.label[group]);
+    const label = saved
+      ? `${plural(sum(boxes.ops), "value")} · ${bytesText(sum(boxes.nbytes))}`
+      : shared(groups.label[group]);
     const detail = saved ? "" : plural(sum(boxes.ops), "op");
     const w = Math.max(70, Math.max(label.length, detail.length) * GLYPH_WIDTH + 26);
     const centre = places.reduce((total, box) => total + boxes.x[box] + boxes.w[box] / 2, 0) / places.length;
     return {
-      box: -1, group, leaf: -1, places, row: boxes.row[middle], kind: boxes.kind[saved ? middle : places[0]],
-      side: boxes.side[middle], again: 0, change: 0, text: [label, detail], w, h: saved ? 16 : 27, inner: -1,
-      open: false, changed: true, centre, left: centre - w / 2, right: centre + w / 2, x: 0, y: 0,
+      box: -1,
+      group,
+      leaf: -1,
+      places,
+      row: boxes.row[middle],
+      kind: boxes.kind[saved ? middle : places[0]],
+      side: boxes.side[middle],
+      again: 0,
+      change: 0,
+      text: [label, detail],
+      w,
+      h: saved ? 16 : 27,
+      inner: -1,
+      open: false,
+      changed: true,
+      centre,
+      left: centre - w / 2,
+      right: centre + w / 2,
+      x: 0,
+      y: 0,
     };
   }
 
   #placeRows() {
     const { rows } = this.picture.view;
     const count = rows.length / 2;
-    this.rows = Array.from({ length: count }, (_, row) =>
-      ({ top: rows[2 * row], bottom: rows[2 * row + 1], items: [], changed: false, newTop: 0, height: 0 }));
+    this.rows = Array.from({ length: count }, (_, row) => ({
+      top: rows[2 * row],
+      bottom: rows[2 * row + 1],
+      items: [],
+      changed: false,
+      newTop: 0,
+      height: 0,
+    }));
     for (const item of this.items) this.rows[item.row].items.push(item);
     let top = count ? rows[0] : 0;
     this.rows.forEach((row, place) => {
@@ -224,9 +251,21 @@ class Arrangement {
       item.dx = left;
       item.dy = item.y + FRAME_HEAD;
       item.leaves = boxes.x.map((x, leaf) => ({
-        box: item.box, group: -1, leaf, kind: boxes.kind[leaf], side: boxes.side[leaf], again: boxes.again[leaf],
-        change: boxes.change[leaf], label: boxes.label[leaf], detail: boxes.detail[leaf], inner: -1, open: false,
-        x: left + x, y: item.dy + boxes.y[leaf], w: boxes.w[leaf], h: boxes.h[leaf],
+        box: item.box,
+        group: -1,
+        leaf,
+        kind: boxes.kind[leaf],
+        side: boxes.side[leaf],
+        again: boxes.again[leaf],
+        change: boxes.change[leaf],
+        label: boxes.label[leaf],
+        detail: boxes.detail[leaf],
+        inner: -1,
+        open: false,
+        x: left + x,
+        y: item.dy + boxes.y[leaf],
+        w: boxes.w[leaf],
+        h: boxes.h[leaf],
       }));
       for (const leaf of item.leaves) this.leaves.push(leaf);
     }
@@ -265,9 +304,10 @@ class Arrangement {
     const row = rows[low];
     if (!row) return point;
     const own = Math.max(1, row.bottom - row.top);
-    const y = point.y < row.top
-      ? row.newTop - Math.min(row.top - point.y, low > 0 ? row.top - rows[low - 1].bottom : row.top - point.y)
-      : row.newTop + (Math.min(point.y - row.top, own) / own) * row.height;
+    const y =
+      point.y < row.top
+        ? row.newTop - Math.min(row.top - point.y, low > 0 ? row.top - rows[low - 1].bottom : row.top - point.y)
+        : row.newTop + (Math.min(point.y - row.top, own) / own) * row.height;
     return { x: row.changed ? moveWithin(row, point.x) : point.x, y };
   }
 }

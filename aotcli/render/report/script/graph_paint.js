@@ -15,7 +15,13 @@ const LINK_LOOKS = {
   saved: { line: "saved-link" },
   read: { line: "faint", dash: [2, 3] },
 };
-const CHANGE_LINES = { added: "good", removed: "bad", changed: "changed", "now saved": "saved", "now recomputed": "recomputed" };
+const CHANGE_LINES = {
+  added: "good",
+  removed: "bad",
+  changed: "changed",
+  "now saved": "saved",
+  "now recomputed": "recomputed",
+};
 const BAND_HEIGHT = 900;
 const LONG = 2600; // links longer than this are in no band
 const READABLE = 0.42; // texts are drawn from this scale on
@@ -178,12 +184,21 @@ function paintFrames(c, view, sight) {
   }
 }
 
+/** A text cut at its end where it is wider than `room`. */
+function fitText(c, text, room) {
+  if (c.measureText(text).width <= room) return text;
+  let kept = text.slice(0, 200);
+  while (kept && c.measureText(`${kept}…`).width > room) kept = kept.slice(0, -1);
+  return `${kept}…`;
+}
+
 /** Names of frames, over the links that cross them. */
 function paintFrameNames(c, view, sight) {
   c.font = TEXT_FONTS.strong;
   c.textAlign = "left";
   c.textBaseline = "alphabetic";
-  const name = (text, x, y) => {
+  const name = (full, x, y, room) => {
+    const text = fitText(c, full, Math.max(room, 46));
     c.fillStyle = color("group-fill");
     c.fillRect(x - 2, y - 9, c.measureText(text).width + 4, 12);
     c.fillStyle = color("muted");
@@ -191,11 +206,11 @@ function paintFrameNames(c, view, sight) {
   };
   for (const frame of view.arrangement.frames) {
     if (frame.y > sight.bottom || frame.y + frame.h < sight.top) continue;
-    name(`▾ ${shared(view.picture.groups.label[frame.group])}`, frame.x + 6, frame.y + 12);
+    name(`▾ ${shared(view.picture.groups.label[frame.group])}`, frame.x + 6, frame.y + 12, frame.w - 12);
   }
   for (const item of view.arrangement.items) {
     if (!item.open || item.y > sight.bottom || item.y + item.h < sight.top) continue;
-    name(`▾ ${shared(item.label)}`, item.x + 7, item.y + 14);
+    name(`▾ ${shared(item.label)}`, item.x + 7, item.y + 14, item.w - 14);
   }
 }
 

@@ -57,21 +57,31 @@ class GraphView {
   }
 
   tools() {
-    const button = (label, title, run, props = {}) => h("button", { type: "button", title, onclick: run, ...props }, label);
+    const button = (label, title, run, props = {}) =>
+      h("button", { type: "button", title, onclick: run, ...props }, label);
     const many = this.data.views.length > 1;
     const openable = this.picture.boxes.inner.some((inner) => inner >= 0);
-    fill(byId("graph-tools"),
-      many ? button("×N", "Equal layers drawn once, or each by itself (L)", () => this.toggleLayers(),
-        { id: "graph-layers", "aria-pressed": String(this.folded) }) : null,
+    fill(
+      byId("graph-tools"),
+      many
+        ? button("×N", "Equal layers drawn once, or each by itself (L)", () => this.toggleLayers(), {
+            id: "graph-layers",
+            "aria-pressed": String(this.folded),
+          })
+        : null,
       openable ? button("Open all", "Show every op (Shift+E)", () => this.openAll(), { id: "graph-open" }) : null,
-      button("Close all", "Modules as boxes (Shift+C)", () => this.closeAll(), { id: "graph-close",
-        disabled: !this.open.size && !this.picture.groups.path.length }),
+      button("Close all", "Modules as boxes (Shift+C)", () => this.closeAll(), {
+        id: "graph-close",
+        disabled: !this.open.size && !this.picture.groups.path.length,
+      }),
       this.open.size || this.closed.size
-        ? button("Reset", "As it was at first", () => this.show(new Set(), new Set()), { id: "graph-reset" }) : null,
+        ? button("Reset", "As it was at first", () => this.show(new Set(), new Set()), { id: "graph-reset" })
+        : null,
       h("span", { class: "gap" }),
       button("−", "Zoom out (−)", () => this.zoom(1 / 1.3), { "aria-label": "Zoom out" }),
       button("+", "Zoom in (+)", () => this.zoom(1.3), { "aria-label": "Zoom in" }),
-      button("Fit", "Fit the window (0)", () => this.fit(true), { id: "graph-fit" }));
+      button("Fit", "Fit the window (0)", () => this.fit(true), { id: "graph-fit" }),
+    );
   }
 
   toggleLayers() {
@@ -118,7 +128,8 @@ class GraphView {
     const { boxes } = this.picture;
     if (this.picture.kind(box) !== "module") return [box];
     return boxes.title.flatMap((title, other) =>
-      (title === boxes.title[box] && this.picture.kind(other) === "module" ? [other] : []));
+      title === boxes.title[box] && this.picture.kind(other) === "module" ? [other] : [],
+    );
   }
 
   closeGroup(group) {
@@ -133,8 +144,12 @@ class GraphView {
     const share = (world.y - (before.rows[0]?.newTop ?? 0)) / Math.max(1, before.height);
     const at = item ? this.toScreen({ x: item.x + item.w / 2, y: item.y }) : null;
     change();
-    const after = item && item.box >= 0 ? this.arrangement.itemOfBox[item.box]
-      : item ? this.arrangement.items.find((each) => each.box >= 0 && this.picture.boxes.group[each.box] === item.group) : null;
+    const after =
+      item && item.box >= 0
+        ? this.arrangement.itemOfBox[item.box]
+        : item
+          ? this.arrangement.items.find((each) => each.box >= 0 && this.picture.boxes.group[each.box] === item.group)
+          : null;
     if (after && at) {
       this.place.x = at.x - (after.x + after.w / 2) * this.place.scale;
       this.place.y = at.y - after.y * this.place.scale;
@@ -174,7 +189,7 @@ class GraphView {
 
   zoom(factor, at = { x: this.canvas.clientWidth / 2, y: this.canvas.clientHeight / 2 }) {
     const world = this.toWorld(at);
-    const least = Math.min(0.02, 0.8 * this.canvas.clientHeight / Math.max(1, this.arrangement.height));
+    const least = Math.min(0.02, (0.8 * this.canvas.clientHeight) / Math.max(1, this.arrangement.height));
     this.place.scale = Math.max(least, Math.min(MOST_SCALE, this.place.scale * factor));
     this.place.x = at.x - world.x * this.place.scale;
     this.place.y = at.y - world.y * this.place.scale;
@@ -227,7 +242,9 @@ class GraphView {
     if (this.place.scale >= READABLE && at.x >= 0 && at.y >= 0 && end.x <= width && end.y <= height) return;
     const scale = Math.max(this.place.scale, 0.75);
     this.place = {
-      scale, x: width / 2 - (item.x + item.w / 2) * scale, y: height / 2 - (item.y + item.h / 2) * scale,
+      scale,
+      x: width / 2 - (item.x + item.w / 2) * scale,
+      y: height / 2 - (item.y + item.h / 2) * scale,
     };
     this.paint();
   }
@@ -254,20 +271,29 @@ function chooseItems({ arrangement, picture }) {
   const items = new Map();
   const itemsOf = (node) => {
     const drawn = drawnNode(region, picture, node);
-    return drawn < 0 ? [] : picture.holders(drawn).map((box) => arrangement.itemFor(box, drawn)).filter(Boolean);
+    return drawn < 0
+      ? []
+      : picture
+          .holders(drawn)
+          .map((box) => arrangement.itemFor(box, drawn))
+          .filter(Boolean);
   };
-  for (const node of state.node >= 0 ? [state.node] : state.marked) for (const item of itemsOf(node)) items.set(item, "core");
+  for (const node of state.node >= 0 ? [state.node] : state.marked)
+    for (const item of itemsOf(node)) items.set(item, "core");
   if (state.node < 0) return { items, links: [] };
   const drawn = drawnNode(region, picture, state.node);
   const base = (item) => (item.leaf >= 0 ? arrangement.itemOfBox[item.box] : item);
   const core = new Set([...items.keys()].map(base));
   const near = new Set();
-  for (const node of drawn < 0 ? [] : [...region.producers(drawn), ...region.readers(drawn), ...region.readers(state.node)]) {
+  for (const node of drawn < 0
+    ? []
+    : [...region.producers(drawn), ...region.readers(drawn), ...region.readers(state.node)]) {
     for (const item of itemsOf(node)) near.add(item);
   }
   const around = new Set([...near].map(base));
-  const links = arrangement.links.filter(({ from, to }) =>
-    (core.has(from) && (core.has(to) || around.has(to))) || (core.has(to) && around.has(from)));
+  const links = arrangement.links.filter(
+    ({ from, to }) => (core.has(from) && (core.has(to) || around.has(to))) || (core.has(to) && around.has(from)),
+  );
   for (const { from, to } of links) {
     for (const item of near) {
       if ((base(item) === from || base(item) === to) && !items.has(item)) items.set(item, "near");

@@ -16,8 +16,11 @@ class Inspector {
   }
 
   close() {
-    return h("button", { class: "close", type: "button", title: "Close (Esc)", "aria-label": "Close",
-      onclick: () => select(-1) }, "×");
+    return h(
+      "button",
+      { class: "close", type: "button", title: "Close (Esc)", "aria-label": "Close", onclick: () => select(-1) },
+      "×",
+    );
   }
 
   showSeveral(nodes) {
@@ -25,10 +28,17 @@ class Inspector {
     const { values } = region.data.saved;
     const places = nodes.map((node) => region.savedByNode.get(node)).filter((place) => place !== undefined);
     const nbytes = places.reduce((sum, place) => sum + values.nbytes[place], 0);
-    fill(this.panel,
-      h("div", { class: "head" }, h("strong", {}, plural(nodes.length, "node")),
-        places.length ? h("span", { class: "badge saved" }, `${bytesText(nbytes)} saved`) : null, this.close()),
-      h("div", { class: "body" }, this.nodes(nodes)));
+    fill(
+      this.panel,
+      h(
+        "div",
+        { class: "head" },
+        h("strong", {}, plural(nodes.length, "node")),
+        places.length ? h("span", { class: "badge saved" }, `${bytesText(nbytes)} saved`) : null,
+        this.close(),
+      ),
+      h("div", { class: "body" }, this.nodes(nodes)),
+    );
   }
 
   showNode(node) {
@@ -50,12 +60,31 @@ class Inspector {
       ["read in forward", this.nodes(region.readers(node).filter((each) => region.flags(each) & FORWARD))],
       ["read in backward", this.nodes(this.backwardReaders(node))],
     ];
-    fill(this.panel,
-      h("div", { class: "head" }, h("strong", {}, region.label(node)), h("code", {}, region.name(node)),
-        badgesOf(region, node), copyButton(() => window.location.href.split("#")[0] + addressOf(node), "Copy link"),
-        this.close()),
-      h("div", { class: "body" }, h("dl", {}, rows.flatMap(([label, value]) =>
-        (value && (typeof value === "string" || value.childNodes.length) ? [h("dt", {}, label), h("dd", {}, value)] : [])))));
+    fill(
+      this.panel,
+      h(
+        "div",
+        { class: "head" },
+        h("strong", {}, region.label(node)),
+        h("code", {}, region.name(node)),
+        badgesOf(region, node),
+        copyButton(() => window.location.href.split("#")[0] + addressOf(node), "Copy link"),
+        this.close(),
+      ),
+      h(
+        "div",
+        { class: "body" },
+        h(
+          "dl",
+          {},
+          rows.flatMap(([label, value]) =>
+            value && (typeof value === "string" || value.childNodes.length)
+              ? [h("dt", {}, label), h("dd", {}, value)]
+              : [],
+          ),
+        ),
+      ),
+    );
   }
 
   flops(node) {
@@ -72,9 +101,14 @@ class Inspector {
     const reason = `${shared(values.reason[place])} (rule: ${shared(values.rule[place])})`;
     if (values.category[place] !== "activation") return `${values.category[place]}: in memory anyway; ${reason}`;
     const shares = values.storage.flatMap((storage, other) =>
-      (other !== place && storage >= 0 && storage === values.storage[place] ? [values.node[other]] : []));
-    return h("span", {}, `costs ${bytesText(values.nbytes[place])} because: ${reason}`,
-      shares.length ? h("span", {}, "; one storage with ", this.nodes(shares)) : null);
+      other !== place && storage >= 0 && storage === values.storage[place] ? [values.node[other]] : [],
+    );
+    return h(
+      "span",
+      {},
+      `costs ${bytesText(values.nbytes[place])} because: ${reason}`,
+      shares.length ? h("span", {}, "; one storage with ", this.nodes(shares)) : null,
+    );
   }
 
   replaced(node) {
@@ -90,7 +124,9 @@ class Inspector {
       if (memory.node[i] !== node) continue;
       const last = memory.born[i] + memory.life[i];
       const use = USE_STYLES[memory.uses[memory.use[i]]].name;
-      texts.push(`${bytesText(memory.nbytes[i])} from op ${countText(memory.born[i] + 1)} to ${countText(last + 1)} (${use})`);
+      texts.push(
+        `${bytesText(memory.nbytes[i])} from op ${countText(memory.born[i] + 1)} to ${countText(last + 1)} (${use})`,
+      );
     }
     return texts.join("; ");
   }
@@ -103,7 +139,12 @@ class Inspector {
   nodes(nodes) {
     const shown = nodes.slice(0, NODES_SHOWN).map((node) => nodeButton(currentRegion(), node));
     const rest = nodes.length - shown.length;
-    return h("span", { class: "nodes" }, shown, rest > 0 ? h("span", { class: "muted" }, `and ${countText(rest)} more`) : null);
+    return h(
+      "span",
+      { class: "nodes" },
+      shown,
+      rest > 0 ? h("span", { class: "muted" }, `and ${countText(rest)} more`) : null,
+    );
   }
 }
 
@@ -130,11 +171,18 @@ function badgesOf(region, node) {
 }
 
 function nodeButton(region, node) {
-  const kinds = kindsOf(region, node).map(([kind]) => kind).filter((kind) => kind !== "plain");
+  const kinds = kindsOf(region, node)
+    .map(([kind]) => kind)
+    .filter((kind) => kind !== "plain");
   const where = region.module(node) ? ` of ${region.module(node)}` : "";
-  return h("button", {
-    type: "button", class: `node ${kinds.join(" ")}`,
-    title: `${region.label(node)}${where}\n${shared(region.nodes.shape[node])}`,
-    onclick: () => select(node, "inspector"),
-  }, region.name(node));
+  return h(
+    "button",
+    {
+      type: "button",
+      class: `node ${kinds.join(" ")}`,
+      title: `${region.label(node)}${where}\n${shared(region.nodes.shape[node])}`,
+      onclick: () => select(node, "inspector"),
+    },
+    region.name(node),
+  );
 }

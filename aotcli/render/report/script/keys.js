@@ -21,9 +21,20 @@ const KEYS = [
 
 function listenForKeys() {
   const dialog = byId("keys");
-  fill(dialog, h("h2", {}, "Keys"), h("dl", {}, KEYS.flatMap(([key, what]) => (what
-    ? [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)] : [h("dt", {}, h("strong", {}, key)), h("dd", {}, "")]))),
-  h("form", { method: "dialog" }, h("button", { type: "submit" }, "Close")));
+  fill(
+    dialog,
+    h("h2", {}, "Keys"),
+    h(
+      "dl",
+      {},
+      KEYS.flatMap(([key, what]) =>
+        what
+          ? [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]
+          : [h("dt", {}, h("strong", {}, key)), h("dd", {}, "")],
+      ),
+    ),
+    h("form", { method: "dialog" }, h("button", { type: "submit" }, "Close")),
+  );
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault(); // the policy of the page lets no form be sent, not even to a dialog
     dialog.close();
@@ -59,7 +70,9 @@ function listenForKeys() {
 /** Selects the next saved value by size. */
 function nextSaved(step) {
   const { values } = currentRegion().data.saved;
-  const order = values.node.map((_, place) => place).filter((place) => values.category[place] === "activation")
+  const order = values.node
+    .map((_, place) => place)
+    .filter((place) => values.category[place] === "activation")
     .sort((a, b) => values.nbytes[b] - values.nbytes[a] || a - b);
   if (!order.length) {
     say("Nothing is saved here.");

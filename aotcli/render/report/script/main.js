@@ -19,12 +19,38 @@ function makeTab(tab) {
 
 function makeTabs() {
   const shown = TABS.filter((tab) => !tab.wanted || tab.wanted());
-  fill(byId("tabs"), shown.map((tab) => h("button", {
-    type: "button", role: "tab", id: `tab-${tab.key}`, "aria-controls": `panel-${tab.key}`, onclick: () => showTab(tab.key),
-  }, tab.title)));
-  fill(byId("panels"), shown.map((tab) => h("section", {
-    class: "tabpanel", role: "tabpanel", id: `panel-${tab.key}`, "aria-labelledby": `tab-${tab.key}`, hidden: true,
-  }, h("h2", { class: "print-title" }, tab.title))));
+  fill(
+    byId("tabs"),
+    shown.map((tab) =>
+      h(
+        "button",
+        {
+          type: "button",
+          role: "tab",
+          id: `tab-${tab.key}`,
+          "aria-controls": `panel-${tab.key}`,
+          onclick: () => showTab(tab.key),
+        },
+        tab.title,
+      ),
+    ),
+  );
+  fill(
+    byId("panels"),
+    shown.map((tab) =>
+      h(
+        "section",
+        {
+          class: "tabpanel",
+          role: "tabpanel",
+          id: `panel-${tab.key}`,
+          "aria-labelledby": `tab-${tab.key}`,
+          hidden: true,
+        },
+        h("h2", { class: "print-title" }, tab.title),
+      ),
+    ),
+  );
   byId("tabs").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
@@ -58,8 +84,16 @@ function makeRegionChoice() {
   if (regions.length < 2) return;
   byId("region-choice").hidden = false;
   const choice = byId("region");
-  fill(choice, regions.map((region) => h("option", { value: String(region.index) },
-    `${region.data.name} · ${region.data.has_backward ? bytesText(region.data.saved_bytes) : "forward only"}`)));
+  fill(
+    choice,
+    regions.map((region) =>
+      h(
+        "option",
+        { value: String(region.index) },
+        `${region.data.name} · ${region.data.has_backward ? bytesText(region.data.saved_bytes) : "forward only"}`,
+      ),
+    ),
+  );
   choice.addEventListener("change", () => showRegion(Number(choice.value)));
   when("region", () => (choice.value = String(state.region)));
 }
@@ -109,7 +143,8 @@ function main() {
   preparePrinting(makeAll, graph, chart);
   readAddress();
   window.addEventListener("hashchange", readAddress);
-  window.aotcli = { graph, chart, report, regions, state, select }; // for the console, and for tests
+  const texts = { bytesText, magnitudeText, percentText };
+  window.aotcli = { graph, chart, report, regions, state, select, texts }; // for the console, and for tests
   document.documentElement.dataset.ready = "true";
 }
 

@@ -50,8 +50,12 @@ class MemoryChart {
     this.steps = this.memory.steps.length;
     this.layers = this.memory.layers ?? stackOf(this.memory);
     const used = this.memory.uses.filter((_, place) => this.layers[place].some((nbytes) => nbytes > 0));
-    fill(byId("memory-legend"), used.map((use) => h("span", {},
-      h("i", { style: { background: `var(--${USE_STYLES[use].color})` } }), USE_STYLES[use].name)));
+    fill(
+      byId("memory-legend"),
+      used.map((use) =>
+        h("span", {}, h("i", { style: { background: `var(--${USE_STYLES[use].color})` } }), USE_STYLES[use].name),
+      ),
+    );
     this.leave();
   }
 
@@ -82,10 +86,13 @@ class MemoryChart {
     const region = currentRegion();
     const node = this.memory.steps[this.hover];
     const half = this.hover < this.memory.forward_steps ? "forward" : "backward";
-    fill(this.tip, h("strong", { class: "num" }, bytesText(this.memory.live_bytes[this.hover])),
+    fill(
+      this.tip,
+      h("strong", { class: "num" }, bytesText(this.memory.live_bytes[this.hover])),
       ` live at op ${countText(this.hover + 1)} of ${countText(this.steps)}, ${half}`,
       node >= 0 ? h("div", {}, `${region.label(node)} · ${region.name(node)}`) : null,
-      node >= 0 && region.module(node) ? h("div", { class: "muted" }, region.module(node)) : null);
+      node >= 0 && region.module(node) ? h("div", { class: "muted" }, region.module(node)) : null,
+    );
     this.tip.hidden = false;
     const stage = this.canvas.parentElement.getBoundingClientRect();
     const left = event.clientX - stage.left;
@@ -123,8 +130,12 @@ class LiveTable {
     this.title = h("div", { class: "controls" });
     this.body = h("tbody");
     const heads = ["Bytes", "What", "Use", "Module", "Lives"].map((title, place) =>
-      h("th", { scope: "col", class: place === 0 ? "right" : "" }, h("span", {}, title)));
-    panel.append(this.title, h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), this.body)));
+      h("th", { scope: "col", class: place === 0 ? "right" : "" }, h("span", {}, title)),
+    );
+    panel.append(
+      this.title,
+      h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, heads)), this.body)),
+    );
     this.body.addEventListener("click", (event) => this.clicked(event));
     this.body.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.clicked(event);
@@ -153,8 +164,13 @@ class LiveTable {
     const rows = live.slice(0, most).map((place) => this.row(memory, place, step));
     if (live.length > most) {
       const rest = live.slice(most).reduce((sum, place) => sum + memory.nbytes[place], 0);
-      rows.push(h("tr", { class: "more" }, h("td", { colSpan: 5 },
-        `and ${plural(live.length - most, "smaller one")}, ${bytesText(rest)} together`)));
+      rows.push(
+        h(
+          "tr",
+          { class: "more" },
+          h("td", { colSpan: 5 }, `and ${plural(live.length - most, "smaller one")}, ${bytesText(rest)} together`),
+        ),
+      );
     }
     fill(this.body, rows);
   }
@@ -165,13 +181,19 @@ class LiveTable {
     const atPeak = step === memory.peak_at;
     const half = step < memory.forward_steps ? "forward" : "backward";
     const where = node >= 0 ? `${region.label(node)}${region.module(node) ? ` of ${region.module(node)}` : ""}` : "?";
-    fill(this.title,
-      h("span", {}, h("strong", { class: "num" }, bytesText(memory.live_bytes[step])),
-        atPeak ? " live at the peak: " : " live at ", node >= 0
-          ? h("button", { class: "link", type: "button", onclick: () => select(node, "live") }, where) : where,
-        `, ${half}`),
+    fill(
+      this.title,
+      h(
+        "span",
+        {},
+        h("strong", { class: "num" }, bytesText(memory.live_bytes[step])),
+        atPeak ? " live at the peak: " : " live at ",
+        node >= 0 ? h("button", { class: "link", type: "button", onclick: () => select(node, "live") }, where) : where,
+        `, ${half}`,
+      ),
       h("span", { class: "count" }, plural(count, "allocation")),
-      atPeak ? null : h("button", { type: "button", onclick: () => showStep(-1) }, "Go to the peak"));
+      atPeak ? null : h("button", { type: "button", onclick: () => showStep(-1) }, "Go to the peak"),
+    );
   }
 
   row(memory, place, step) {
@@ -179,13 +201,19 @@ class LiveTable {
     const node = memory.node[place];
     const use = USE_STYLES[memory.uses[memory.use[place]]];
     const made = memory.born[place] === step ? ", made here" : "";
-    const element = h("tr", { tabIndex: 0 },
+    const element = h(
+      "tr",
+      { tabIndex: 0 },
       h("td", { class: "right" }, bytesText(memory.nbytes[place])),
-      h("td", { class: "clip", title: node >= 0 ? region.name(node) : "" },
-        node >= 0 ? `${region.label(node)} · ${region.name(node)}` : "?"),
+      h(
+        "td",
+        { class: "clip", title: node >= 0 ? region.name(node) : "" },
+        node >= 0 ? `${region.label(node)} · ${region.name(node)}` : "?",
+      ),
       h("td", {}, h("i", { class: "swatch", style: { background: `var(--${use.color})` } }), use.name),
       h("td", { class: "clip", title: node >= 0 ? region.module(node) : "" }, node >= 0 ? region.module(node) : ""),
-      h("td", { class: "num muted" }, `${plural(memory.life[place] + 1, "op")}${made}`));
+      h("td", { class: "num muted" }, `${plural(memory.life[place] + 1, "op")}${made}`),
+    );
     element.node = node;
     return element;
   }

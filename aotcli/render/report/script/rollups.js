@@ -12,8 +12,8 @@ const SUM_COLUMNS = [
 function sumCells(table, row, total) {
   return SUM_COLUMNS.map((column, place) => {
     const value = table[column.key][row];
-    const bar = place === 0 && total && value / total > 0.004
-      ? h("i", { style: { width: `${(100 * value) / total}%` } }) : null;
+    const bar =
+      place === 0 && total && value / total > 0.004 ? h("i", { style: { width: `${(100 * value) / total}%` } }) : null;
     return h("td", { class: place === 0 ? "right share" : "right" }, column.text(value), bar);
   });
 }
@@ -23,8 +23,18 @@ function sumHeads(first) {
     recompute_flops: "FLOPs of the ops that run again",
     moved_bytes: "What the ops that run again read and write, each run alone",
   };
-  return h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", {}, first)), SUM_COLUMNS.map((column) =>
-    h("th", { class: "right", scope: "col", title: titles[column.key] }, h("span", {}, column.title)))));
+  return h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      h("th", { scope: "col" }, h("span", {}, first)),
+      SUM_COLUMNS.map((column) =>
+        h("th", { class: "right", scope: "col", title: titles[column.key] }, h("span", {}, column.title)),
+      ),
+    ),
+  );
 }
 
 class ModuleTable {
@@ -32,19 +42,27 @@ class ModuleTable {
     this.together = true;
     this.closed = new Set();
     this.body = h("tbody");
-    const fold = h("button", {
-      type: "button", "aria-pressed": "true", title: "Equal layers in one row",
-      onclick: () => {
-        this.together = !this.together;
-        this.closed.clear();
-        fold.setAttribute("aria-pressed", String(this.together));
-        this.show();
+    const fold = h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": "true",
+        title: "Equal layers in one row",
+        onclick: () => {
+          this.together = !this.together;
+          this.closed.clear();
+          fold.setAttribute("aria-pressed", String(this.together));
+          this.show();
+        },
       },
-    }, "Fold layers");
+      "Fold layers",
+    );
     const open = h("button", { type: "button", onclick: () => this.closeBelow(Infinity) }, "Open all");
     const close = h("button", { type: "button", onclick: () => this.closeBelow(1) }, "Close");
-    panel.append(h("div", { class: "controls" }, fold, open, close),
-      h("div", { class: "scroll" }, h("table", {}, sumHeads("Module"), this.body)));
+    panel.append(
+      h("div", { class: "controls" }, fold, open, close),
+      h("div", { class: "scroll" }, h("table", {}, sumHeads("Module"), this.body)),
+    );
     this.body.addEventListener("click", (event) => this.clicked(event));
     this.body.addEventListener("keydown", (event) => {
       if (event.key === "Enter") this.clicked(event);
@@ -85,22 +103,44 @@ class ModuleTable {
       fill(this.body, h("tr", { class: "more" }, h("td", { colSpan: SUM_COLUMNS.length + 1 }, "No module ran here.")));
       return;
     }
-    fill(this.body, rows.map((row) => {
-      const inner = this.hasInner(row);
-      const toggle = h("button", {
-        class: "fold", type: "button", "aria-label": "Inner modules", "aria-expanded": String(!this.closed.has(row)),
-        style: { visibility: inner ? "visible" : "hidden" },
-      }, this.closed.has(row) ? "▸" : "▾");
-      const label = shared(table.label[row]);
-      const type = shared(table.module_type[row]);
-      const element = h("tr", { tabIndex: 0 },
-        h("td", { title: label }, h("span", { class: "tree-name", style: { paddingLeft: `${14 * table.depth[row]}px` } },
-          toggle, h("span", {}, label), table.count[row] > 1 ? h("b", { class: "muted" }, `×${table.count[row]}`) : null,
-          type ? h("span", { class: "muted" }, type) : null)),
-        sumCells(table, row, total));
-      element.row = row;
-      return element;
-    }));
+    fill(
+      this.body,
+      rows.map((row) => {
+        const inner = this.hasInner(row);
+        const toggle = h(
+          "button",
+          {
+            class: "fold",
+            type: "button",
+            "aria-label": "Inner modules",
+            "aria-expanded": String(!this.closed.has(row)),
+            style: { visibility: inner ? "visible" : "hidden" },
+          },
+          this.closed.has(row) ? "▸" : "▾",
+        );
+        const label = shared(table.label[row]);
+        const type = shared(table.module_type[row]);
+        const element = h(
+          "tr",
+          { tabIndex: 0 },
+          h(
+            "td",
+            { title: label },
+            h(
+              "span",
+              { class: "tree-name", style: { paddingLeft: `${14 * table.depth[row]}px` } },
+              toggle,
+              h("span", {}, label),
+              table.count[row] > 1 ? h("b", { class: "muted" }, `×${table.count[row]}`) : null,
+              type ? h("span", { class: "muted" }, type) : null,
+            ),
+          ),
+          sumCells(table, row, total),
+        );
+        element.row = row;
+        return element;
+      }),
+    );
   }
 
   clicked(event) {
@@ -116,7 +156,10 @@ class ModuleTable {
     for (const each of this.body.children) each.classList.toggle("picked", each === element);
     const pattern = modulePattern(shared(this.table.path[row]), this.together);
     const region = currentRegion();
-    mark(weightyNodes(region, (node) => region.nodes.module[node] >= 0 && pattern(region.module(node))), "modules");
+    mark(
+      weightyNodes(region, (node) => region.nodes.module[node] >= 0 && pattern(region.module(node))),
+      "modules",
+    );
   }
 }
 
@@ -126,8 +169,10 @@ function modulePattern(path, together) {
   const parts = path.split(".");
   return (module) => {
     const given = module.split(".");
-    return given.length >= parts.length
-      && parts.every((part, place) => part === given[place] || (together && part === "*" && /^\d+$/.test(given[place])));
+    return (
+      given.length >= parts.length &&
+      parts.every((part, place) => part === given[place] || (together && part === "*" && /^\d+$/.test(given[place])))
+    );
   };
 }
 
@@ -145,8 +190,11 @@ function weightyNodes(region, wanted) {
 class LineTable {
   constructor(panel) {
     this.body = h("tbody");
-    this.note = h("p", { class: "pad muted" },
-      "The text of the lines is left out; a report made with --with-source shows it.");
+    this.note = h(
+      "p",
+      { class: "pad muted" },
+      "The text of the lines is left out; a report made with --with-source shows it.",
+    );
     panel.append(h("div", { class: "scroll" }, h("table", {}, sumHeads("Line"), this.body), this.note));
     this.body.addEventListener("click", (event) => this.clicked(event));
     this.body.addEventListener("keydown", (event) => {
@@ -160,18 +208,34 @@ class LineTable {
     const { lines, saved_bytes: total } = currentRegion().data;
     this.note.hidden = !lines.line.length || lines.code.some((code) => code >= 0);
     if (!lines.line.length) {
-      fill(this.body, h("tr", { class: "more" },
-        h("td", { colSpan: SUM_COLUMNS.length + 1 }, "Nothing is saved or recomputed here.")));
+      fill(
+        this.body,
+        h(
+          "tr",
+          { class: "more" },
+          h("td", { colSpan: SUM_COLUMNS.length + 1 }, "Nothing is saved or recomputed here."),
+        ),
+      );
       return;
     }
-    fill(this.body, lines.line.map((line, row) => {
-      const element = h("tr", { tabIndex: 0 },
-        h("td", {}, h("div", { class: "mono" }, shared(line) || "no line known"),
-          lines.code[row] >= 0 ? h("div", { class: "code" }, shared(lines.code[row])) : null),
-        sumCells(lines, row, total));
-      element.line = line;
-      return element;
-    }));
+    fill(
+      this.body,
+      lines.line.map((line, row) => {
+        const element = h(
+          "tr",
+          { tabIndex: 0 },
+          h(
+            "td",
+            {},
+            h("div", { class: "mono" }, shared(line) || "no line known"),
+            lines.code[row] >= 0 ? h("div", { class: "code" }, shared(lines.code[row])) : null,
+          ),
+          sumCells(lines, row, total),
+        );
+        element.line = line;
+        return element;
+      }),
+    );
   }
 
   clicked(event) {
@@ -179,6 +243,9 @@ class LineTable {
     if (!element || element.line === undefined) return;
     for (const each of this.body.children) each.classList.toggle("picked", each === element);
     const region = currentRegion();
-    mark(weightyNodes(region, (node) => region.nodes.line[node] === element.line), "lines");
+    mark(
+      weightyNodes(region, (node) => region.nodes.line[node] === element.line),
+      "lines",
+    );
   }
 }

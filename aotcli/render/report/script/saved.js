@@ -31,7 +31,9 @@ class SavedTable {
 
   build(panel) {
     const search = h("input", {
-      type: "search", placeholder: "Filter: module, op, shape, reason, line", "aria-label": "Filter saved values",
+      type: "search",
+      placeholder: "Filter: module, op, shape, reason, line",
+      "aria-label": "Filter saved values",
       oninput: () => {
         this.filter = search.value;
         this.limit = ROWS_AT_ONCE;
@@ -45,16 +47,27 @@ class SavedTable {
         this.show();
       },
     });
-    const fold = h("button", {
-      type: "button", "aria-pressed": "true", title: "Equal layers in one row",
-      onclick: () => {
-        this.folded = !this.folded;
-        fold.setAttribute("aria-pressed", String(this.folded));
-        this.show();
+    const fold = h(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": "true",
+        title: "Equal layers in one row",
+        onclick: () => {
+          this.folded = !this.folded;
+          fold.setAttribute("aria-pressed", String(this.folded));
+          this.show();
+        },
       },
-    }, "Fold layers");
-    this.heads = SAVED_COLUMNS.map((column) => h("th", { class: column.right ? "right" : "", scope: "col" },
-      h("button", { type: "button", onclick: () => this.sortBy(column) }, column.title)));
+      "Fold layers",
+    );
+    this.heads = SAVED_COLUMNS.map((column) =>
+      h(
+        "th",
+        { class: column.right ? "right" : "", scope: "col" },
+        h("button", { type: "button", onclick: () => this.sortBy(column) }, column.title),
+      ),
+    );
     this.scroll.append(h("table", {}, h("thead", {}, h("tr", {}, this.heads)), this.body));
     this.scroll.addEventListener("scroll", () => {
       const { scrollTop, clientHeight, scrollHeight } = this.scroll;
@@ -69,8 +82,15 @@ class SavedTable {
   reset() {
     const { values } = currentRegion().data.saved;
     const categories = [...new Set(values.category)];
-    const wanted = [["activation", "activations"], ["kept", "in memory anyway"], ["all", "all"]];
-    fill(this.choice, wanted.map(([value, label]) => h("option", { value }, label)));
+    const wanted = [
+      ["activation", "activations"],
+      ["kept", "in memory anyway"],
+      ["all", "all"],
+    ];
+    fill(
+      this.choice,
+      wanted.map(([value, label]) => h("option", { value }, label)),
+    );
     this.choice.hidden = categories.length < 2 && categories[0] === "activation";
     if (!categories.includes("activation") && categories.length) this.category = "kept";
     this.choice.value = this.category;
@@ -90,18 +110,34 @@ class SavedTable {
     const { values, rows } = currentRegion().data.saved;
     if (!this.folded) {
       return values.node.map((node, place) => ({
-        nbytes: values.nbytes[place], count: 1, category: values.category[place],
-        module: shared(values.module[place]), what: shared(values.what[place]), shape: shared(values.shape[place]),
-        rule: shared(values.rule[place]), reason: shared(values.reason[place]), line: shared(values.line[place]),
-        lines: 1, values: [place], row: -1,
+        nbytes: values.nbytes[place],
+        count: 1,
+        category: values.category[place],
+        module: shared(values.module[place]),
+        what: shared(values.what[place]),
+        shape: shared(values.shape[place]),
+        rule: shared(values.rule[place]),
+        reason: shared(values.reason[place]),
+        line: shared(values.line[place]),
+        lines: 1,
+        values: [place],
+        row: -1,
       }));
     }
     const starts = startsOf(rows.value_counts);
     return rows.nbytes.map((nbytes, row) => ({
-      nbytes, count: rows.count[row], category: rows.category[row], module: shared(rows.module[row]),
-      what: shared(rows.what[row]), shape: shared(rows.shape[row]), rule: shared(rows.rule[row]),
-      reason: shared(rows.reason[row]), line: shared(rows.line[row]), lines: rows.lines[row],
-      values: rows.values.slice(starts[row], starts[row + 1]), row,
+      nbytes,
+      count: rows.count[row],
+      category: rows.category[row],
+      module: shared(rows.module[row]),
+      what: shared(rows.what[row]),
+      shape: shared(rows.shape[row]),
+      rule: shared(rows.rule[row]),
+      reason: shared(rows.reason[row]),
+      line: shared(rows.line[row]),
+      lines: rows.lines[row],
+      values: rows.values.slice(starts[row], starts[row + 1]),
+      row,
     }));
   }
 
@@ -138,8 +174,13 @@ class SavedTable {
       if (this.open.has(row.row) && row.row >= 0) elements.push(...this.members(row));
     }
     if (this.rows.length > shown.length) {
-      elements.push(h("tr", { class: "more" }, h("td", { colSpan: SAVED_COLUMNS.length },
-        `and ${plural(this.rows.length - shown.length, "more row")}`)));
+      elements.push(
+        h(
+          "tr",
+          { class: "more" },
+          h("td", { colSpan: SAVED_COLUMNS.length }, `and ${plural(this.rows.length - shown.length, "more row")}`),
+        ),
+      );
     }
     if (!this.rows.length) {
       elements.push(h("tr", { class: "more" }, h("td", { colSpan: SAVED_COLUMNS.length }, this.nothing())));
@@ -153,7 +194,9 @@ class SavedTable {
 
   nothing() {
     if (this.filter.trim()) return `No saved value matches “${this.filter.trim()}”.`;
-    return currentRegion().data.has_backward ? "Nothing is saved here." : "This region has no backward: nothing is saved.";
+    return currentRegion().data.has_backward
+      ? "Nothing is saved here."
+      : "This region has no backward: nothing is saved.";
   }
 
   more() {
@@ -165,21 +208,42 @@ class SavedTable {
     const share = this.total && row.category === "activation" ? row.nbytes / this.total : 0;
     const canOpen = !member && row.row >= 0 && row.values.length > 1;
     const toggle = canOpen
-      ? h("button", { class: "fold", type: "button", "aria-expanded": String(this.open.has(row.row)),
-        "aria-label": "List its values" }, this.open.has(row.row) ? "▾" : "▸")
+      ? h(
+          "button",
+          {
+            class: "fold",
+            type: "button",
+            "aria-expanded": String(this.open.has(row.row)),
+            "aria-label": "List its values",
+          },
+          this.open.has(row.row) ? "▾" : "▸",
+        )
       : null;
-    const element = h("tr", { class: member ? "member" : "", tabIndex: 0 },
-      h("td", { class: "right share" }, bytesText(row.nbytes),
-        share > 0.004 ? h("i", { style: { width: `${100 * share}%` } }) : null),
+    const element = h(
+      "tr",
+      { class: member ? "member" : "", tabIndex: 0 },
+      h(
+        "td",
+        { class: "right share" },
+        bytesText(row.nbytes),
+        share > 0.004 ? h("i", { style: { width: `${100 * share}%` } }) : null,
+      ),
       h("td", { class: "right" }, row.category === "activation" ? percentText(row.nbytes, this.total) : "–"),
       h("td", { class: "right" }, toggle, countText(row.count)),
       h("td", { class: "clip", title: row.module }, row.module),
       h("td", { class: "clip", title: row.what }, row.what),
       h("td", { class: "shape" }, row.shape),
-      h("td", { class: "clip", title: `${row.reason} (rule: ${row.rule})` },
-        row.category === "activation" ? row.reason : `${row.category}, ${row.reason}`),
-      h("td", { class: "line", title: row.line },
-        h("bdi", {}, row.line.split("/").at(-1) + (row.lines > 1 ? ` +${row.lines - 1}` : ""))));
+      h(
+        "td",
+        { class: "clip", title: `${row.reason} (rule: ${row.rule})` },
+        row.category === "activation" ? row.reason : `${row.category}, ${row.reason}`,
+      ),
+      h(
+        "td",
+        { class: "line", title: row.line },
+        h("bdi", {}, row.line.split("/").at(-1) + (row.lines > 1 ? ` +${row.lines - 1}` : "")),
+      ),
+    );
     element.savedRow = row;
     return element;
   }
@@ -188,11 +252,25 @@ class SavedTable {
   members(row) {
     const { values } = currentRegion().data.saved;
     const region = currentRegion();
-    return row.values.map((place) => this.element({
-      nbytes: values.nbytes[place], count: 1, category: values.category[place], module: shared(values.module[place]),
-      what: region.name(values.node[place]), shape: shared(values.shape[place]), rule: shared(values.rule[place]),
-      reason: shared(values.reason[place]), line: shared(values.line[place]), lines: 1, values: [place], row: -1,
-    }, true));
+    return row.values.map((place) =>
+      this.element(
+        {
+          nbytes: values.nbytes[place],
+          count: 1,
+          category: values.category[place],
+          module: shared(values.module[place]),
+          what: region.name(values.node[place]),
+          shape: shared(values.shape[place]),
+          rule: shared(values.rule[place]),
+          reason: shared(values.reason[place]),
+          line: shared(values.line[place]),
+          lines: 1,
+          values: [place],
+          row: -1,
+        },
+        true,
+      ),
+    );
   }
 
   clicked(event) {
@@ -228,7 +306,10 @@ class SavedTable {
 
   pick(row) {
     const { node } = currentRegion().data.saved.values;
-    mark(row.values.map((place) => node[place]), "saved");
+    mark(
+      row.values.map((place) => node[place]),
+      "saved",
+    );
   }
 
   /** Picks a folded row by its number. */

@@ -72,10 +72,17 @@ class Search {
     this.at = 0;
     const shown = this.hits.slice(0, HITS_SHOWN);
     const foot = this.hits.length
-      ? [`${plural(this.hits.length, "node")} · `, h("button", { class: "link", type: "button" }, "mark all in the graph"),
-        " · narrow with is:saved, is:recomputed, op:, module:, shape:, line:"]
+      ? [
+          `${plural(this.hits.length, "node")} · `,
+          h("button", { class: "link", type: "button" }, "mark all in the graph"),
+          " · narrow with is:saved, is:recomputed, op:, module:, shape:, line:",
+        ]
       : [`No node matches “${query}”.`];
-    fill(this.list, shown.map((node, place) => this.hit(region, node, place)), h("div", { class: "hits-foot" }, foot));
+    fill(
+      this.list,
+      shown.map((node, place) => this.hit(region, node, place)),
+      h("div", { class: "hits-foot" }, foot),
+    );
     this.list.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
     this.point(0);
@@ -83,10 +90,13 @@ class Search {
 
   hit(region, node, place) {
     const where = [region.name(node), region.module(node), shared(region.nodes.line[node])].filter(Boolean).join(" · ");
-    return h("div", { class: "hit", role: "option", id: `hit-${place}`, "data-place": place },
+    return h(
+      "div",
+      { class: "hit", role: "option", id: `hit-${place}`, "data-place": place },
       h("span", { class: "name" }, region.label(node), " ", badgesOf(region, node).slice(0, 2)),
       h("span", { class: "mono muted" }, shared(region.nodes.shape[node])),
-      h("span", { class: "where" }, where));
+      h("span", { class: "where" }, where),
+    );
   }
 
   point(place) {

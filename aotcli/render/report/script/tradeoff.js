@@ -12,7 +12,11 @@ const CHART = { left: 78, right: 616, top: 20, bottom: 236, width: 640, height: 
 function costText(cost) {
   if (report.trade_off.unit !== "ps") return magnitudeText(cost, "FLOP");
   if (cost === 0) return "0 s";
-  const units = [[1e12, "s"], [1e9, "ms"], [1e6, "µs"]];
+  const units = [
+    [1e12, "s"],
+    [1e9, "ms"],
+    [1e6, "µs"],
+  ];
   const [size, unit] = units.find(([each]) => cost >= 0.9995 * each) ?? [1e6, "µs"];
   return `${(cost / size).toPrecision(3)} ${unit}`;
 }
@@ -22,47 +26,103 @@ class TradeOff {
     const found = report.trade_off;
     if (!found) {
       const why = regions.some((region) => region.data.has_backward)
-        ? "No trade-off was computed for this report." : "There is no backward, so there is nothing to trade.";
+        ? "No trade-off was computed for this report."
+        : "There is no backward, so there is nothing to trade.";
       panel.append(h("p", { class: "pad muted" }, why));
       return;
     }
     this.axis = "cost";
-    const choice = h("select", { "aria-label": "Cost", onchange: () => {
-      this.axis = choice.value;
-      this.show();
-    } }, Object.entries(COST_AXES).map(([value, { name }]) => h("option", { value }, name)));
+    const choice = h(
+      "select",
+      {
+        "aria-label": "Cost",
+        onchange: () => {
+          this.axis = choice.value;
+          this.show();
+        },
+      },
+      Object.entries(COST_AXES).map(([value, { name }]) => h("option", { value }, name)),
+    );
     this.stage = h("div", { class: "pad" });
-    this.picked = h("p", { class: "pad", id: "tradeoff-pick" }, h("span", { class: "muted" }, "Click a point for the command that gives it."));
+    this.picked = h(
+      "p",
+      { class: "pad", id: "tradeoff-pick" },
+      h("span", { class: "muted" }, "Click a point for the command that gives it."),
+    );
     panel.append(
       h("div", { class: "controls" }, h("label", {}, "Cost ", choice), h("span", { class: "count" }, found.estimate)),
-      h("div", { class: "scroll" }, this.stage, this.picked, this.table(found.points),
-        h("p", { class: "pad muted" }, "No plan lies below the line: it joins the corners of the front, found by minimum cuts. "
-          + "Costs and peaks are estimates.")));
+      h(
+        "div",
+        { class: "scroll" },
+        this.stage,
+        this.picked,
+        this.table(found.points),
+        h(
+          "p",
+          { class: "pad muted" },
+          "No plan lies below the line: it joins the corners of the front, found by minimum cuts. " +
+            "Costs and peaks are estimates.",
+        ),
+      ),
+    );
     this.show();
   }
 
   table(points) {
     const heads = ["Plan", "Saved", "Ops again", "Time again", "FLOPs again", "Moved again", "Peak ≥"];
-    return h("table", {}, h("thead", {}, h("tr", {}, heads.map((title, place) =>
-      h("th", { scope: "col", class: place ? "right" : "" }, h("span", {}, title))))), h("tbody", {},
-      points.label.map((label, place) => h("tr", {
-        class: points.chosen[place] ? "picked" : "", tabIndex: 0, onclick: () => this.pickPoint(place),
-      },
-      h("td", {}, label, points.chosen[place] ? h("span", { class: "muted" }, " (this report)") : null),
-      [bytesText(points.saved_bytes[place]), countText(points.recomputed_ops[place]), costText(points.cost[place]),
-        magnitudeText(points.recompute_flops[place]), bytesText(points.moved_bytes[place]),
-        bytesText(points.peak_bytes[place])].map((text) => h("td", { class: "right" }, text))))));
+    return h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((title, place) => h("th", { scope: "col", class: place ? "right" : "" }, h("span", {}, title))),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        points.label.map((label, place) =>
+          h(
+            "tr",
+            {
+              class: points.chosen[place] ? "picked" : "",
+              tabIndex: 0,
+              onclick: () => this.pickPoint(place),
+            },
+            h("td", {}, label, points.chosen[place] ? h("span", { class: "muted" }, " (this report)") : null),
+            [
+              bytesText(points.saved_bytes[place]),
+              countText(points.recomputed_ops[place]),
+              costText(points.cost[place]),
+              magnitudeText(points.recompute_flops[place]),
+              bytesText(points.moved_bytes[place]),
+              bytesText(points.peak_bytes[place]),
+            ].map((text) => h("td", { class: "right" }, text)),
+          ),
+        ),
+      ),
+    );
   }
 
   pickPoint(place) {
     const { points } = report.trade_off;
-    this.pick(`${points.label[place]}: saves ${bytesText(points.saved_bytes[place])}, ${costText(points.cost[place])} to run again`,
-      points.arguments[place]);
+    const saved = bytesText(points.saved_bytes[place]);
+    this.pick(`${points.label[place]}: saves ${saved}, ${costText(points.cost[place])} to run again`, points.arguments[place]);
   }
 
   pick(what, words) {
     const command = `${report.verdict.partition} ${words}`;
-    fill(this.picked, `${what}. `, h("code", {}, command), " ", copyButton(() => command));
+    fill(
+      this.picked,
+      `${what}. `,
+      h("code", {}, command),
+      " ",
+      copyButton(() => command),
+    );
   }
 
   show() {
@@ -73,8 +133,12 @@ class TradeOff {
     const dearest = Math.max(1, ...costs, ...front.map(([, cost]) => cost));
     const x = (cost) => CHART.left + (cost / dearest) * (CHART.right - CHART.left);
     const y = (saved) => CHART.bottom - (saved / most) * (CHART.bottom - CHART.top);
-    const drawing = svg("svg", { id: "tradeoff-chart", viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "img",
-      "aria-label": "Saved bytes against cost" });
+    const drawing = svg("svg", {
+      id: "tradeoff-chart",
+      viewBox: `0 0 ${CHART.width} ${CHART.height}`,
+      role: "img",
+      "aria-label": "Saved bytes against cost",
+    });
     this.axes(drawing, y, most, dearest);
     if (front.length > 1) this.front(drawing, front, x, y);
     this.points(drawing, points, costs, x, y);
@@ -85,14 +149,18 @@ class TradeOff {
     const { left, right, bottom } = CHART;
     const { name, text } = COST_AXES[this.axis];
     for (const tick of byteTicks(most, 5)) {
-      drawing.append(svg("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }),
-        svg("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick)));
+      drawing.append(
+        svg("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }),
+        svg("text", { x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, tickText(tick)),
+      );
     }
-    drawing.append(svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }),
+    drawing.append(
+      svg("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }),
       svg("text", { x: left, y: bottom + 18 }, "0"),
       svg("text", { x: right, y: bottom + 18, "text-anchor": "end" }, text(dearest)),
       svg("text", { x: (left + right) / 2, y: bottom + 36, "text-anchor": "middle" }, name),
-      svg("text", { x: left - 8, y: 10, "text-anchor": "end" }, "saved"));
+      svg("text", { x: left - 8, y: 10, "text-anchor": "end" }, "saved"),
+    );
   }
 
   front(drawing, front, x, y) {
@@ -100,8 +168,14 @@ class TradeOff {
     const edge = `${x(front[0][1])},${CHART.bottom} ${line} ${x(front.at(-1)[1])},${CHART.bottom}`;
     drawing.append(svg("polygon", { class: "below", points: edge }), svg("polyline", { class: "front", points: line }));
     for (const [nbytes, cost, words] of front) {
-      const corner = svg("circle", { class: "corner", cx: x(cost), cy: y(nbytes), r: 3.5, onclick: () =>
-        this.pick(`A corner of the front: saves ${bytesText(nbytes)}, ${costText(cost)} to run again`, words) });
+      const corner = svg("circle", {
+        class: "corner",
+        cx: x(cost),
+        cy: y(nbytes),
+        r: 3.5,
+        onclick: () =>
+          this.pick(`A corner of the front: saves ${bytesText(nbytes)}, ${costText(cost)} to run again`, words),
+      });
       corner.append(svg("title", {}, `${bytesText(nbytes)} saved, ${costText(cost)} to run again`));
       drawing.append(corner);
     }
@@ -115,11 +189,25 @@ class TradeOff {
       let textY = Math.min(at.y - 8, CHART.bottom - 6);
       while (taken.some((other) => Math.abs(other.y - textY) < 14 && Math.abs(other.x - at.x) < 150)) textY += 15;
       taken.push({ x: at.x, y: textY });
-      const dot = svg("circle", { cx: at.x, cy: at.y, r: points.chosen[place] ? 7 : 5,
-        class: points.chosen[place] ? "mine" : "plan" });
-      drawing.append(svg("g", { class: "point", onclick: () => this.pickPoint(place) },
-        svg("title", {}, `${label}: saves ${bytesText(points.saved_bytes[place])}, ${COST_AXES[this.axis].text(costs[place])}`),
-        dot, svg("text", { x: right ? at.x + 10 : at.x - 10, y: textY, "text-anchor": right ? "start" : "end" }, label)));
+      const dot = svg("circle", {
+        cx: at.x,
+        cy: at.y,
+        r: points.chosen[place] ? 7 : 5,
+        class: points.chosen[place] ? "mine" : "plan",
+      });
+      drawing.append(
+        svg(
+          "g",
+          { class: "point", onclick: () => this.pickPoint(place) },
+          svg(
+            "title",
+            {},
+            `${label}: saves ${bytesText(points.saved_bytes[place])}, ${COST_AXES[this.axis].text(costs[place])}`,
+          ),
+          dot,
+          svg("text", { x: right ? at.x + 10 : at.x - 10, y: textY, "text-anchor": right ? "start" : "end" }, label),
+        ),
+      );
     });
   }
 }

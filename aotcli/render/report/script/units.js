@@ -41,7 +41,14 @@ function plural(count, noun, pluralNoun) {
 
 /** A large number with a decimal prefix: "2.15 TFLOP". */
 function magnitudeText(number, unit = "") {
-  const prefixes = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  const prefixes = [
+    [1e18, "E"],
+    [1e15, "P"],
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ];
   for (const [size, prefix] of prefixes) {
     if (Math.abs(number) >= size * 0.9995) {
       const scaled = number / size;
