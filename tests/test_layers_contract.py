@@ -147,6 +147,7 @@ def test_commands_on_a_record_do_not_import_torch(tmp_path: Path) -> None:
     commands = (
         ("show", str(record)),
         ("partition", str(record), "--strategy", "mincut"),
+        ("lint", str(record), "--select", "AOT003"),
         ("diff", str(record), f"{record}@recompute-all"),
     )
     for arguments in commands:
