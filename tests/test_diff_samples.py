@@ -55,8 +55,9 @@ def test_another_activation(level: str) -> None:
     assert [(each.what, each.left, each.right) for each in found.environment] == [("act", "default", "silu")]
 
 
-def test_attention_by_hand(level: str = "inductor") -> None:
+def test_attention_by_hand() -> None:
     """The fused op became products, a mask and a softmax; what they save is found with its line."""
+    level = "inductor"
     found = compared(level, attend="byhand")
     rewrite = layered(found)[0]
     assert ("attention", 1) in rewrite.left.forward
