@@ -70,7 +70,7 @@ def minimum_cut(network: FlowNetwork, source: int, sink: int) -> MinimumCut:
         residual += (infinity if capacity is None else capacity, 0)
     value = 0
     while True:
-        distance = _distances_to(sink, head, residual, arcs_from)
+        distance = _distances_to(sink, source, head, residual, arcs_from)
         if distance[source] < 0:
             return MinimumCut(value, tuple(each >= 0 for each in distance))
         value += _augment_along_layers(source, sink, head, residual, arcs_from, distance)
@@ -99,12 +99,17 @@ def infinite_path(network: FlowNetwork, source: int, sink: int) -> list[int] | N
     return path[::-1]
 
 
-def _distances_to(sink: int, head: list[int], residual: list[int], arcs_from: list[list[int]]) -> list[int]:
-    """Residual arcs between each node and the sink; -1 where the sink cannot be reached."""
+def _distances_to(
+    sink: int, source: int, head: list[int], residual: list[int], arcs_from: list[list[int]]
+) -> list[int]:
+    """Residual arcs between each node and the sink; -1 where the sink cannot be reached, or only from farther away than
+    the source."""
     distance = [-1] * len(arcs_from)
     distance[sink] = 0
     queue = [sink]
     for node in queue:
+        if node == source:
+            break  # no shortest path from the source leads through what is as far away
         layer = distance[node] + 1
         for arc in arcs_from[node]:
             tail = head[arc]

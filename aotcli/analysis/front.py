@@ -108,22 +108,31 @@ def choose_by(tradeoff: Tradeoff, factors: Callable[[int], tuple[int, int]]) -> 
     count = len(tradeoff.positions)
     source, sink = 2 * count, 2 * count + 1
     network = FlowNetwork(2 * count + 2)
-    # What must not run again enters from the source itself, what cannot be saved is one point: fewer arcs, same cuts.
-    entry = [source if cost is None else 2 * v for v, cost in enumerate(tradeoff.cost)]
-    leave = [entry[v] if nbytes is None else 2 * v + 1 for v, nbytes in enumerate(tradeoff.nbytes)]
+    passed_on = tradeoff.passed_on
     for v, (cost, nbytes) in enumerate(zip(tradeoff.cost, tradeoff.nbytes, strict=True)):
+        if passed_on[v] is not None:
+            continue  # free and never saved: whoever reads it reads what it is made from
         cost_factor, bytes_factor = factors(v)
+        # What must not run again enters from the source itself, what cannot be saved is one point: the same cuts.
+        entry = source if cost is None else 2 * v
+        leave = entry if nbytes is None else 2 * v + 1
         if cost is not None:
-            network.add_arc(source, entry[v], cost_factor * cost + bytes_factor * tradeoff.state_bytes[v])
+            network.add_arc(source, entry, cost_factor * cost + bytes_factor * tradeoff.state_bytes[v])
+            for u in tradeoff.reads[v]:
+                network.add_arc(_leave(tradeoff, u, source), entry, None)
         if nbytes is not None:
-            network.add_arc(entry[v], leave[v], bytes_factor * nbytes)
-        if tradeoff.read[v]:
-            network.add_arc(leave[v], sink, None)
-        for u in tradeoff.inputs[v]:
-            if entry[v] != source:
-                network.add_arc(leave[u], entry[v], None)
+            network.add_arc(entry, leave, bytes_factor * nbytes)
+    for v in tradeoff.read_at_last:
+        network.add_arc(_leave(tradeoff, v, source), sink, None)
     side = minimum_cut(network, source, sink).sink_side
-    return walk(tradeoff, lambda v: not side[entry[v]])
+    return walk(tradeoff, lambda v: tradeoff.cost[v] is None or not side[2 * v])
+
+
+def _leave(tradeoff: Tradeoff, v: int, source: int) -> int:
+    """The point at which a value is available."""
+    if tradeoff.nbytes[v] is not None:
+        return 2 * v + 1
+    return source if tradeoff.cost[v] is None else 2 * v
 
 
 def walk(tradeoff: Tradeoff, saves: Callable[[int], bool]) -> Choice:

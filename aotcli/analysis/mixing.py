@@ -17,6 +17,8 @@ from fractions import Fraction
 from aotcli.analysis.front import Choice, Front, choose_by, walk
 from aotcli.analysis.tradeoff import Tradeoff
 
+_GOOD_ENOUGH = Fraction(1, 2000)  # a corner this near the bound is taken as it is
+_POLISHED = 3  # plans that the last way is tried on
 _POLISHING_STEPS = 24  # values that the last way considers at most, each for one walk over the graph
 
 
@@ -26,13 +28,14 @@ def fill(tradeoff: Tradeoff, front: Front, budget_bytes: int) -> Choice | None:
     if corners[-1].nbytes > budget_bytes:
         return None
     at = next(number for number, corner in enumerate(corners) if corner.nbytes <= budget_bytes)
-    if at == 0 or corners[at].nbytes == budget_bytes:
+    bound = front.least_cost(budget_bytes)
+    if bound is None or corners[at].cost <= bound * (1 + _GOOD_ENOUGH):
         return corners[at]
     more, less = corners[at - 1], corners[at]
     candidates = [less, *_by_parts(tradeoff, more, less, budget_bytes)]
     candidates += _crossed(tradeoff, _multipliers(corners, at), budget_bytes)
-    within = [_polished(tradeoff, each, budget_bytes) for each in candidates if each.nbytes <= budget_bytes]
-    return min(within, key=_rank)
+    within = sorted({each for each in candidates if each.nbytes <= budget_bytes}, key=_rank)
+    return min([_polished(tradeoff, each, budget_bytes) for each in within[:_POLISHED]], key=_rank)
 
 
 def _rank(choice: Choice) -> tuple[int, int, int]:

@@ -13,8 +13,9 @@ nothing to run, because it runs once wherever it is put.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from aotcli.analysis.obligations import VIEWS, Obligations
 from aotcli.analysis.op_names import storage_maker
@@ -28,7 +29,7 @@ from aotcli.ir.tensor import OpaqueSpec, SymbolSpec, TensorSpec, tensor_leaves
 _WORTH_ITS_BYTES = Reason("budget", "dear to recompute")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tradeoff:
     """The decision's data by value; values are numbered in graph order, `positions` are their places in `graph`.
 
@@ -45,6 +46,33 @@ class Tradeoff:
     state_bytes: tuple[int, ...]
     read: tuple[bool, ...]
     obliged: tuple[Reason | None, ...]
+
+    @cached_property
+    def passed_on(self) -> tuple[frozenset[int] | None, ...]:
+        """For a value that is free to run and never saved (a view, say): the other values that reading it reads."""
+        found: list[frozenset[int] | None] = []
+        for v, (cost, nbytes) in enumerate(zip(self.cost, self.nbytes, strict=True)):
+            free = cost == 0 and nbytes is None and not self.state_bytes[v]
+            found.append(_through(found, self.inputs[v]) if free else None)
+        return tuple(found)
+
+    @cached_property
+    def reads(self) -> tuple[frozenset[int], ...]:
+        """The values that each reads, through those that are passed on."""
+        return tuple(_through(self.passed_on, inputs) for inputs in self.inputs)
+
+    @cached_property
+    def read_at_last(self) -> frozenset[int]:
+        """The values that the backward reads, through those that are passed on."""
+        return _through(self.passed_on, [v for v, read in enumerate(self.read) if read])
+
+
+def _through(passed_on: Sequence[frozenset[int] | None], values: Iterable[int]) -> frozenset[int]:
+    found: set[int] = set()
+    for v in values:
+        behind = passed_on[v]
+        found.update((v,) if behind is None else behind)
+    return frozenset(found)
 
 
 def pose_tradeoff(graph: JointGraph, costs: Sequence[int]) -> Tradeoff:
