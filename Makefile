@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-cuda lint format bench bench-cuda readme clean
+.PHONY: help install demo check test test-slow test-cuda lint format bench bench-cuda readme clean
 
 help:  ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ install: $(DEV_STAMP)  ## Make .venv and install aotcli with all that its tests 
 
 demo: $(STAMP)  ## Show what a GPT's training step saves for its backward, and why
 	$(BIN)/aotcli partition sample_models/gpt.py --strategy mincut
+
+check: $(STAMP)  ## Hold the sample models against their baselines in .aotcli/
+	OMP_NUM_THREADS=1 $(BIN)/aotcli check $(CHECK_ARGS)
 
 test: $(DEV_STAMP)  ## Run the tests, less those that compile C++ or run for long
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PYTEST_ARGS)

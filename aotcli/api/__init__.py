@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aotcli.analysis.summary import Alternative, Plan, summarize_plan_recomputed
+from aotcli.api.checking import accept, check
 from aotcli.api.choice import ChosenStrategy, choose_strategies, parse_strategy, usage_lines
 from aotcli.api.diff import DiffResult, diff
 from aotcli.api.draw import DrawResult, draw
@@ -47,8 +48,10 @@ __all__ = [
     "PartitionResult",
     "ReportResult",
     "ValidationResult",
+    "accept",
     "capture",
     "cheaper_alternative",
+    "check",
     "choose_strategies",
     "compile",
     "diff",
