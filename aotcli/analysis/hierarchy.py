@@ -16,7 +16,7 @@ from aotcli.analysis.scene_step import ENDS, Step
 from aotcli.ir.tensor import TensorSpec, tensor_leaves
 
 ROOT = ""
-_FEW_OPS = 0.02
+_FEW_OPS = 0.05
 
 
 @dataclass(frozen=True, slots=True)

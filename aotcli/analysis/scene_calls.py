@@ -92,7 +92,7 @@ def _numbered(places: Sequence[Place], calls: Mapping[int, int]) -> list[Place]:
         place = places[position]
         if last[place]:
             number = last[place] - call if place.side is Side.BACKWARD and not place.recomputed else call
-            found[position] = replace(place, part=("call", number + 1))
+            found[position] = replace(place, part=("call", number + 1)) if number else place
     return found
 
 

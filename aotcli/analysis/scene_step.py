@@ -193,7 +193,7 @@ def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
         if unit.side is not Side.BACKWARD or unit.node.target != _SUM or unit.recomputed:
             continue
         paths = [owned[each].module for each in sources.get(position, ())]
-        if len(paths) < 2 or unit.module in paths:
+        if len(paths) < 2 or unit.module in paths or not all(_within(path, unit.module) for path in paths):
             continue  # a sum that the module itself computes
         around = _common(paths, known)
         others = [owned[each].module for each in readers.get(position, ()) if units[each].node.target != _SUM]
