@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aotcli.analysis import mincut
 from aotcli.analysis.cse import eliminate_common
 from aotcli.analysis.dce import eliminate_dead
-from aotcli.analysis.front import Choice, Front, find_front
+from aotcli.analysis.front import Choice, Front, choose, find_front
 from aotcli.analysis.mincut_problem import Heuristic
 from aotcli.analysis.rerun_cost import RerunCosts
 from aotcli.analysis.tradeoff import Tradeoff, pose_tradeoff, saved_names
-from aotcli.ir.joint import JointGraph
+from aotcli.ir.joint import JointGraph, Tag
 from aotcli.ir.partition import Decision
 from aotcli.ir.tensor import tensor_leaves
 
@@ -48,6 +48,16 @@ class Budgeting:
             if nbytes and (node.name in saved or any(leaf.storage in storages for leaf in tensor_leaves(node.value))):
                 total += nbytes
         return total
+
+
+def least_without_heavy_ops(budgeting: Budgeting) -> Choice:
+    """The plan that saves fewest bytes among those that run no matrix product, convolution or attention again."""
+    tradeoff = budgeting.tradeoff
+    nodes = tradeoff.graph.nodes
+    heavy = [Tag.COMPUTE_INTENSIVE in nodes[p].tags or nodes[p].flops != 0 for p in tradeoff.positions]
+    cost = tuple(None if dear else each for dear, each in zip(heavy, tradeoff.cost, strict=True))
+    light = replace(tradeoff, cost=cost)
+    return choose(light, cost_factor=1, bytes_factor=1 + sum(each or 0 for each in cost))
 
 
 def pose_budgeting(graph: JointGraph, price: Callable[[JointGraph], RerunCosts], *, cse: bool = True) -> Budgeting:

@@ -78,6 +78,7 @@ GRAPHS = ("joint", "forward", "backward")
 
 # Plans to offer as cheaper ones, as the command line writes them.
 _ALTERNATIVES = (("mincut", {}), ("mincut", {"aggressive": "true"}), ("recompute-all", {}))
+_MOST_NODES_FOR_BUDGET = 6000  # the front of larger graphs takes longer than the plan that was asked for
 _WORTH_NAMING = 0.99  # an alternative must save less than this share of the plan's bytes
 
 
@@ -289,15 +290,32 @@ def cheaper_alternative(found: Trace, plan: Plan) -> Alternative | None:
     if not plan.saved_bytes:
         return None
     candidates: list[Alternative] = []
-    for name, options in _ALTERNATIVES:
+    for name, options in (*_light_budget(found), *_ALTERNATIVES):
         if name == plan.strategy and not options:
             continue
         other = _plan(found, choose_strategies(name, options)[0], ())
         if other.saved_bytes < _WORTH_NAMING * plan.saved_bytes:
-            words = " ".join(["--strategy", name, *(f"--{key}" for key in options)])
+            words = " ".join(["--strategy", name, *(_option_words(key, value) for key, value in options.items())])
             recomputed = summarize_plan_recomputed(found, other)
             candidates.append(Alternative(words, other.saved_bytes, other.recompute_flops, recomputed))
     return min(candidates, key=lambda each: (each.recompute_flops, each.saved_bytes), default=None)
+
+
+def _light_budget(found: Trace) -> tuple[tuple[str, dict[str, str]], ...]:
+    """The budget at which `budget` recomputes as much as it can without matmuls, for a step of one region."""
+    graphs = [graph for graph in found.regions if graph.has_backward]
+    if len(graphs) != 1 or len(graphs[0].nodes) > _MOST_NODES_FOR_BUDGET:
+        return ()
+    from aotcli.analysis.budgeting import least_without_heavy_ops
+    from aotcli.ir.sizes import enough_text
+    from aotcli.strategies.budget import Budget
+
+    least = least_without_heavy_ops(Budget().pose(graphs[0]))
+    return (("budget", {"budget": enough_text(least.nbytes)}),)
+
+
+def _option_words(key: str, value: str) -> str:
+    return f"--{key}" if value == "true" else f"--{key} {value}"
 
 
 def graph_code(
