@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aotcli.ir.difference import EnvironmentChange
 from aotcli.ir.trace import CaptureSettings, Trace
@@ -11,6 +11,7 @@ from aotcli.ir.trace import CaptureSettings, Trace
 # Settings that are told as what came of them, and those that change no graph.
 _ELSEWHERE = frozenset({"device", "dtype", "level", "loss", "train", "tensors", "inputs", "overrides"})
 _WITHOUT_EFFECT = frozenset({"with_source", "anonymize", "with_torch"})
+_MOST_LISTED = 4
 _IN_PLAN_FILES = frozenset({"torch", "device", "level"})
 
 
@@ -35,13 +36,18 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     yield "loss", "inside" if trace.loss else "outside"
     yield "tensors", trace.tensors
     yield "parameter dtype", "/".join(trace.model.dtypes) or "none"
-    yield "inputs", ", ".join(trace.model.inputs) or "none"
+    yield "inputs", _listed(trace.model.inputs) or "none"
     yield "graph breaks", str(len(trace.breaks))
-    yield "mutated", ", ".join(trace.mutations) or "nothing"
+    yield "mutated", _listed(trace.mutations) or "nothing"
     for each in dataclasses.fields(CaptureSettings):
         if each.name not in _ELSEWHERE | _WITHOUT_EFFECT:
             value = getattr(settings, each.name)
             yield each.name, "none" if value is None else str(value)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _MOST_LISTED} more" if len(texts) > _MOST_LISTED else ""
+    return ", ".join(texts[:_MOST_LISTED]) + more
 
 
 def _override_changes(left: Trace, right: Trace) -> list[EnvironmentChange]:

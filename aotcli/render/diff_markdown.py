@@ -17,6 +17,7 @@ from aotcli.render.diff_words import (
     same_text,
     signed_bytes,
     value_text,
+    values_by_interest,
     verdict_text,
 )
 from aotcli.render.markdown import escape
@@ -77,7 +78,7 @@ def _saved(difference: Difference, rows: DiffRows) -> list[str]:
 
 
 def _graph(difference: Difference, rows: DiffRows) -> list[str]:
-    lines = _list("values", difference.values, value_text, rows)
+    lines = _list("values", values_by_interest(difference.values), value_text, rows)
     lines += _list("graph", difference.rewrites, rewrite_text, rows)
     return [*lines, f"- matched: {escape(confidence_text(difference))}"]
 

@@ -17,6 +17,7 @@ from aotcli.render.diff_words import (
     rewrite_text,
     same_text,
     value_text,
+    values_by_interest,
     verdict_text,
 )
 from aotcli.render.header import SEPARATOR, flow
@@ -164,7 +165,9 @@ def graph_lines(page: Page, difference: Difference, rows: DiffRows) -> list[str]
     free = [] if len(costly) == len(difference.rewrites) else [_views_text(difference)]
     shown = difference.rewrites if rows.every else costly
     texts = [rewrite_text(row) for row in shown]
-    lines += _list(page, "Values", [value_text(row) for row in difference.values], rows, noun="changes")
+    lines += _list(
+        page, "Values", [value_text(row) for row in values_by_interest(difference.values)], rows, noun="changes"
+    )
     lines += _list(page, "Graph", texts if rows.every else [*texts, *free], rows, noun="changes")
     if not difference.values and not difference.rewrites:
         lines += labelled(page, "Graph", "the same ops; what differs is aliasing, or the order of effects")

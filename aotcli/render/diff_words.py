@@ -61,6 +61,8 @@ def verdict_text(difference: Difference) -> str:
         noun = "tensor" if right.saved_tensors == 1 else "tensors"
         tensors = f"{_pair_text(left.saved_tensors, right.saved_tensors)} {noun}"
         return f"{bytes_pair(left.saved_bytes, right.saved_bytes)}   {delta} ({change})   {tensors}"
+    if difference.same_saved and not left.saved_tensors:
+        return "nothing on both sides; what differs lies outside"
     if difference.same_saved:
         tensors = plural(left.saved_tensors, "tensor")
         return f"equal: {bytes_text(left.saved_bytes)} in the same {tensors}; what differs lies outside"
@@ -201,6 +203,11 @@ def _only_views(side: RewriteSide) -> bool:
     return side.empty or side.free
 
 
+def values_by_interest(rows: Sequence[ValueChange]) -> list[ValueChange]:
+    """Rows in their order, but changes of strides, which follow from others, at the end."""
+    return sorted(rows, key=lambda row: row.aspect is Aspect.LAYOUT)
+
+
 def value_text(row: ValueChange) -> str:
     """``dtype f32 → bf16 in 1,148 values``; where they are of one kind, which."""
     module = "" if row.right.module == UNKNOWN_MODULE else f"{row.right.module} "
@@ -246,5 +253,5 @@ def confidence_text(difference: Difference) -> str:
 
 
 def environment_text(difference: Difference) -> str:
-    """What was traced differently: ``torch 2.12.0 → 2.13.0, level aten → inductor``."""
-    return ", ".join(f"{each.what} {each.left} → {each.right}" for each in difference.environment)
+    """What was traced differently: ``torch 2.12.0 → 2.13.0; level aten → inductor``."""
+    return "; ".join(f"{each.what} {each.left} → {each.right}" for each in difference.environment)
