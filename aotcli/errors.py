@@ -1,7 +1,7 @@
 """Every error that aotcli raises on purpose.
 
 Each says what happened, why, and what to do about it, and carries the exit code that the command line ends with:
-1 findings, 2 usage or input, 3 internal or environment (docs/design.md, section 10).
+1 findings, 2 usage or input, 3 internal or environment (docs/design.md, section 8).
 """
 
 from __future__ import annotations

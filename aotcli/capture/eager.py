@@ -56,7 +56,7 @@ class _Results(torch_private_build.dispatch_mode()):
         self._seen: dict[int, tuple[Any, int]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch_private.is_higher_order(func):
+        if isinstance(func, torch_private.HigherOrderOperator):
             raise _HigherOrder
         results = func(*args, **(kwargs or {}))
         for result in results if isinstance(results, (tuple, list)) else (results,):

@@ -46,11 +46,6 @@ def ops_never_merged() -> frozenset[Any]:
     return frozenset([*rand_ops, torch.ops.aten.empty])
 
 
-def is_higher_order(target: object) -> bool:
-    """Whether an op takes graphs among its arguments (cond, map, a checkpointed region)."""
-    return isinstance(target, HigherOrderOperator)
-
-
 def is_builtin_op(target: torch._ops.OpOverload) -> bool:
     from torch._library.utils import is_builtin
 

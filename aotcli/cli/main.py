@@ -7,13 +7,14 @@ no error.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from aotcli import __version__
 from aotcli.cli import commands
 from aotcli.cli.options import INTERRUPTED
+from aotcli.cli.usage import PARSE_ERRORS, shows_help, usage_error
 from aotcli.errors import AotcliError
 
 INTERNAL = 3
@@ -55,16 +56,25 @@ def run(arguments: list[str]) -> int:
     """Run one command line; gives its exit code. Nothing that a user can do wrong shows a traceback, but --debug."""
     debug = "--debug" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
-        app(args=arguments, prog_name="aotcli")
+        code = app(args=arguments, prog_name="aotcli", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else INTERNAL
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except PARSE_ERRORS as error:
+        return _unparsed(error, arguments, debug=debug)
     except AotcliError as error:
         return _fail(error, debug=debug)
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is said in words, too
         return _fail(_internal(error), debug=debug)
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _unparsed(error: Any, arguments: list[str], *, debug: bool) -> int:
+    if shows_help(error):
+        error.show()
+        return int(error.exit_code)
+    return _fail(usage_error(error, arguments), debug=debug)
 
 
 def _internal(error: Exception) -> AotcliError:
