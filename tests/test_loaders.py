@@ -524,6 +524,8 @@ def test_timm_models() -> None:
     try:
         _import_timm()
     except EnvironmentProblem as problem:
+        if torch.__version__.startswith("2.13."):  # the torch of development, for which make installs both
+            raise
         pytest.skip(problem.what)
     built = named("timm:resnet18", {"batch": "3", "size": "64", "num_classes": "7"})
     assert (shapes(built), built.loss_inside, run(built).shape) == ([(3, 3, 64, 64)], True, ())
