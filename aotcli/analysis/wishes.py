@@ -8,7 +8,7 @@ op that returns several tensors makes several allocations. The first rule that m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from aotcli.analysis.patterns import GETITEM, matches_line, matches_module, matches_op
@@ -103,6 +103,38 @@ def match_rules(graph: JointGraph, rules: Sequence[PolicyRule], made: Sequence[M
     ]
     found = Wishes(wishes[Action.SAVE], wishes[Action.RECOMPUTE])
     return Matched(found, tuple(tuple(each) for each in makers), tuple(notes))
+
+
+def match_wrapped(graph: JointGraph, rules: Sequence[PolicyRule]) -> Matched:
+    """The same for a graph whose modules may all lie in one that wraps the model that the rules were written for."""
+    made = made_values(graph)
+    matched = match_rules(graph, rules, made)
+    about_modules = [number for number, rule in enumerate(rules) if rule.module is not None]
+    inner = graph
+    while about_modules and not any(matched.makers[number] for number in about_modules):
+        inner = _unwrapped(inner)
+        if inner is None:
+            break
+        tried = match_rules(inner, rules, made)
+        if any(tried.makers[number] for number in about_modules):
+            return tried
+    return matched
+
+
+def _unwrapped(graph: JointGraph) -> JointGraph | None:
+    """The graph with module paths without their first part, where all have the same one; else None."""
+    paths = {node.module for node in graph.nodes if node.module and not node.module.startswith("(")}
+    first = {path.partition(".")[0] for path in paths}
+    if len(first) != 1:
+        return None
+    (wrapper,) = first
+    nodes = tuple(
+        replace(node, module=node.module[len(wrapper) + 1 :])
+        if node.module and node.module.partition(".")[0] == wrapper
+        else node
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes)
 
 
 def matches_rule(graph: JointGraph, rule: PolicyRule, made: Made) -> bool:

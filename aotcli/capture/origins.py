@@ -12,12 +12,13 @@ from typing import Any
 from torch import fx
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_ITEM = re.compile(r"\['([^']*)'\]|\[(\d+)\]|\.([A-Za-z_]\w*)")
+_ITEM = re.compile(r"\['([^']*)'\]|\[(\d+)\]|\.(\w+)")
 _CONTAINERS = frozenset({"_modules", "_parameters", "_buffers"})
 
 
 def path_of_source(source: str) -> str:
-    """A Dynamo source as a dotted path: ``L['self']._modules['h']._modules['0'].fc`` becomes ``h.0.fc``.
+    """A Dynamo source as a dotted path: ``L['self']._modules['h']._modules['0'].fc`` and ``L['self'].h.0.fc`` become
+    ``h.0.fc``.
 
     The first item (the local or global variable) is dropped.
     """

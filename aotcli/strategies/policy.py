@@ -2,7 +2,9 @@
 
 The file's rules (aotcli/ir/policy.py) mean what checkpoint tags mean: SAVE on a view falls on its base, on a tuple on
 its parts; RECOMPUTE means not saved, and is never forced to run. A rule goes before the tags of the model's own
-checkpoints. aotcli/analysis/wishes.py matches rules, aotcli/analysis/mincut_wishes.py brings them into the cut.
+checkpoints. What is compiled may wrap the model in an attribute (`module` of DistributedDataParallel, `model` of a step
+with its loss): where no rule on modules fits the paths as they are, they are tried without it.
+aotcli/analysis/wishes.py matches rules, aotcli/analysis/mincut_wishes.py brings them into the cut.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any, ClassVar
 
 from aotcli.analysis.assemble import assemble
 from aotcli.analysis.owners import with_owners
-from aotcli.analysis.wishes import match_rules
+from aotcli.analysis.wishes import match_wrapped
 from aotcli.errors import StrategyError
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Decision, Partition
@@ -61,6 +63,6 @@ class Policy(MinCut):
         """
         if not graph.has_backward:
             return Decision(saved=())
-        matched = match_rules(with_owners(graph), rules)
+        matched = match_wrapped(with_owners(graph), rules)
         decision = self.decide_with(graph, matched.wishes)
         return replace(decision, notes=(*decision.notes, *matched.notes))
