@@ -97,7 +97,7 @@ def test_a_file_of_somebody_else(folder: Path, aotcli: Callable[..., Result]) ->
         (("accept",), "check first: aotcli check"),
         (("accept", "--all"), "check first: aotcli check"),
         (("accept", "--all", "net"), "leave one of them out"),
-        (("accept", "../net"), "check first"),
+        (("accept", "../net"), "give it another name"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -240,6 +240,8 @@ class TestTorch:
             ("partition", "net.aot.json"),
             ("partition", "net.aot.json", "-s", "save-all", "-s", "recompute-all"),
             ("partition", "net.aot.json", "--format", "json"),
+            ("check", "--help"),
+            ("accept", "--help"),
             ("lint", "net.aot.json", "--select", "AOT003"),
             ("lint", "--list-rules"),
             ("cache", "info"),

@@ -113,6 +113,7 @@ class BaselineStore:
 
     def read_new(self, name: str) -> Baseline:
         """What waits to be accepted. Raises InputError where nothing does, and what `read` raises."""
+        check_name(name)
         path = self.new_path(name)
         if not path.is_file():
             raise self._nothing_waits(name)
