@@ -18,6 +18,7 @@ A model of which nothing is demanded is held to no growth at all of saved_bytes 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,7 @@ from aotcli.cli.default_model import from_project
 from aotcli.cli.options import GivenCapture
 from aotcli.cli.target import capture_settings, given_words, is_record
 from aotcli.errors import ConfigError, InputError
+from aotcli.ir.amounts import parse_flops, parse_share
 from aotcli.ir.check import CheckedModel, Limit, Limits, Quantity, Structure, Tolerance
 from aotcli.ir.sizes import parse_size
 
@@ -51,9 +53,6 @@ _LIMIT_KEYS = (*_FIGURES, "forbid_ops", "structure")
 _DEFAULT_LIMITS = tuple(Limit(quantity, growth=Tolerance()) for quantity in (Quantity.SAVED, Quantity.PEAK))
 _USUAL_STRATEGY = "mincut"
 
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
-_FLOPS = re.compile(r"\s*(\d+(?:\.\d+)?(?:e\d{1,2})?)\s*([kMGTPE]?)(?:FLOPs?)?\s*")
-_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _OP = re.compile(r"[\w*?\[\]!]+(\.[\w*?\[\]!]+)+")
 
 
@@ -234,9 +233,9 @@ def _limit(where: str, quantity: Quantity, table: Any) -> Limit:
 
 def _tolerance(where: str, quantity: Quantity, value: Any) -> Tolerance:
     """``"1%"``, a bare number in [0, 1] as a share, or an amount."""
-    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    if percent is not None:
-        return Tolerance(share=Fraction(percent[1]) / 100)
+    share = parse_share(value) if isinstance(value, str) else None
+    if share is not None:
+        return Tolerance(share=share)
     if isinstance(value, int | float) and not isinstance(value, bool):
         if 0 <= value <= 1:
             return Tolerance(share=Fraction(str(value)))
@@ -255,9 +254,9 @@ def _amount(where: str, key: str, quantity: Quantity, value: Any) -> int:
     if not quantity.in_bytes:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
-        found = _FLOPS.fullmatch(value) if isinstance(value, str) else None
-        if found is not None:
-            return int(Fraction(found[1]) * _PREFIXES[found[2]])
+        if isinstance(value, str):
+            with contextlib.suppress(InputError):
+                return parse_flops(value)
     share = ', or a share such as "1%"' if key == "growth" else ""
     raise ConfigError(
         f"{where}: {key} is {value!r}", why=f'it takes an amount such as "{example}"{share}', fix=f"correct {key}"
