@@ -73,6 +73,6 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 $(DEV_STAMP): $(STAMP)
-	$(PIP) install -q -e '.[dev,hf]' $(if $(TORCH),"$(TORCH)")
+	$(PIP) install -q -e '.[dev,hf,png]' $(if $(TORCH),"$(TORCH)")
 	$(if $(VISION),$(PIP) install -q pillow $(if $(TORCH),"$(TORCH)") && $(PIP) install -q --no-deps $(VISION))
 	@touch $@

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def check_drawing(drawing: Drawing) -> None:
 def sampled(points: tuple[tuple[float, float], ...]) -> list[tuple[float, float]]:
     """Points along the curve through knots, as drawing.py describes it."""
     found: list[tuple[float, float]] = list(points[:1])
-    for (x1, y1), (x2, y2) in zip(points, points[1:], strict=False):
+    for (x1, y1), (x2, y2) in pairwise(points):
         middle = (y1 + y2) / 2
         for step in range(1, 9):
             t = step / 8

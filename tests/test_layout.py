@@ -92,9 +92,7 @@ def test_gpts_texts_do_not_overlap_and_fit_their_boxes(gpt: Drawing) -> None:
     labels: list[tuple[float, float, float, float]] = []
     for box, placed in zip(gpt.scene.boxes, gpt.boxes, strict=True):
         for number, line in enumerate(placed.lines):
-            bold = (
-                number == 0 and box.kind in (BoxKind.OP, BoxKind.MODULE) or (number == 1 and box.kind is BoxKind.SAVED)
-            )
+            bold = box.kind is BoxKind.SAVED if number else box.kind in (BoxKind.OP, BoxKind.MODULE)
             size = (
                 LABEL_SIZE if number == 0 and len(placed.lines) == 2 and box.kind is not BoxKind.SAVED else DETAIL_SIZE
             )
@@ -102,8 +100,7 @@ def test_gpts_texts_do_not_overlap_and_fit_their_boxes(gpt: Drawing) -> None:
             assert width <= placed.width
             middle, top = placed.x + placed.width / 2, placed.y + placed.height * number / len(placed.lines)
             labels.append((middle - width / 2, top, width, placed.height / len(placed.lines)))
-    for frame in gpt.frames:
-        labels.append((frame.x + 6, frame.y + 3, text_width(frame.text, DETAIL_SIZE), 10.0))
+    labels += [(frame.x + 6, frame.y + 3, text_width(frame.text, DETAIL_SIZE), 10.0) for frame in gpt.frames]
     for position, (x, y, width, height) in enumerate(labels):
         for ox, oy, other_width, other_height in labels[:position]:
             apart = x + width <= ox or ox + other_width <= x or y + height <= oy + 0.01 or oy + other_height <= y + 0.01

@@ -50,7 +50,8 @@ class _Merger:
         self._pairing = pairing
         self._our_saved = _saved_names(mine[1])
         self._their_saved = _saved_names(theirs[1])
-        self._our_recomputed = frozenset(mine[1].recomputed) if mine[1] is not None else frozenset[str]()
+        # Recomputed, or computed in the backward alone.
+        self._in_our_backward = frozenset(mine[1].backward_nodes) if mine[1] is not None else frozenset[str]()
         self._position = {(unit.node.name, unit.side): i for i, unit in enumerate(first.units)}
         self._gone: list[_Gone] = []
         # For each unit of the other step: a unit of this one (its number), one that is gone (-2 - its number), or none.
@@ -140,9 +141,10 @@ class _Merger:
             partner = self._partner_of_theirs(self._theirs[flow.value.name])
             if self._trait(flow) in ours or (partner is not None and partner.name in self._our_saved):
                 continue
-            again = partner is not None and partner.name in self._our_recomputed
-            change = Change.NOW_RECOMPUTED if again else Change.REMOVED
             maker = None if flow.maker is None else self._counterpart[flow.maker]
+            names = {partner.name} if partner is not None else set[str]()
+            names |= {self._first.units[maker].node.name} if maker is not None and maker >= 0 else set[str]()
+            change = Change.NOW_RECOMPUTED if names & self._in_our_backward else Change.REMOVED
             readers = [each for reader in flow.readers if (each := self._counterpart[reader]) is not None]
             found.append(
                 SavedFlow(

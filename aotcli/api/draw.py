@@ -126,14 +126,15 @@ def draw(
         other = replace(other, partitions=(None,) * len(other.partitions))
     pictures: list[Picture] = []
     notes: dict[str, None] = {}
-    for position in _regions(planned.trace, region):
+    names = _region_names(planned.trace)
+    for position in _regions(names, region):
         if progress is not None:
-            progress(f"drawing {planned.trace.regions[position].name}")
+            progress(f"drawing {names[position]}")
         scene = _scene(planned, position, other, replace(view, loss=planned.trace.loss))
         drawing, note = _place(scene, engine, time_limit_s)
         notes.update(dict.fromkeys(note))
         caption = _caption(planned, position, scene, view, other)
-        pictures.append(Picture(planned.trace.regions[position].name, drawing, caption))
+        pictures.append(Picture(names[position], drawing, caption))
     return DrawResult(planned.trace, tuple(pictures), planned.label or "joint", tuple(notes))
 
 
@@ -235,9 +236,14 @@ def _from_result(result: PartitionResult) -> _Planned:
     return _Planned(result.trace, result.plan.partitions, result.plan.label)
 
 
-def _regions(trace: Trace, region: str | None) -> list[int]:
-    """Positions of the regions to draw. Raises InputError for one that there is not, and where there is none."""
+def _region_names(trace: Trace) -> list[str]:
+    """What regions are called; by number where two have one name."""
     names = [graph.name for graph in trace.regions]
+    return names if len(set(names)) == len(names) else [f"region{position}" for position in range(len(names))]
+
+
+def _regions(names: list[str], region: str | None) -> list[int]:
+    """Positions of the regions to draw. Raises InputError for one that there is not, and where there is none."""
     if not names:
         raise InputError("there is nothing to draw", why="the record has no region", fix="trace the model again")
     if region is None:

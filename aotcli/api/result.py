@@ -60,3 +60,11 @@ class PartitionResult:
 
     def __repr__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, and each region's picture."""
+        from aotcli.api.draw import draw
+        from aotcli.render.notebook import text_html
+
+        verdict = text_html(self.text(quiet=True))
+        return verdict if len(self.plans) > 1 else f"{verdict}{draw(self)._repr_html_()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 from aotcli.ir.joint import JointGraph
 
@@ -127,3 +128,17 @@ class Trace:
         nodes = sum(len(graph.nodes) for graph in self.regions)
         regions = f"{len(self.regions)} region{'' if len(self.regions) == 1 else 's'}"
         return f"<Trace of {self.model.name}: {regions}, {nodes} nodes, level {self.settings.level}>"
+
+    def _repr_html_(self) -> str:
+        """A small table for a notebook."""
+        device = self.environment.device_name or self.environment.device
+        settings = f"level {self.settings.level}, {self.tensors} tensors, {device}, torch {self.environment.torch}"
+        rows = (
+            ("step", f"{'model and loss' if self.loss else 'model'}, {'train' if self.train else 'eval'}"),
+            ("inputs", ", ".join(self.model.inputs)),
+            ("regions", ", ".join(f"{graph.name}: {len(graph.nodes):,} nodes" for graph in self.regions)),
+            ("graph breaks", f"{len(self.breaks)}"),
+            ("captured", settings),
+        )
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table><caption>{escape(self.model.name)}</caption>{cells}</table>"

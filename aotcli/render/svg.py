@@ -26,10 +26,12 @@ from aotcli.render.text_width import fit_width, text_width
 
 MARK = '<?xml version="1.0" encoding="utf-8"?>\n<!-- written by aotcli -->'
 MARGIN = 12.0
+LEAST_WIDTH = 480.0
 _TITLE_SIZE = 16.0
 _LINE = 15.0
 _COLUMN_HEAD = 16.0
 _CASED = 2.0
+_NOTHING = "nothing to draw: there is no op that computes anything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,12 @@ class Caption:
 
 def render_svg(drawing: Drawing, caption: Caption, *, with_legend: bool = True) -> str:
     """The whole picture: header, graph, legend."""
-    lines = _wrapped(caption, max(drawing.width, 480.0))
+    lines = _wrapped(caption, max(drawing.width, LEAST_WIDTH))
     head = _TITLE_SIZE + 8 + _LINE * len(lines) + 10 + _COLUMN_HEAD
-    width = max(drawing.width, 480.0)
+    width = max(drawing.width, LEAST_WIDTH)
     foot = legend_size(drawing.scene, width) if with_legend else 0.0
     full_width, full_height = width + 2 * MARGIN, head + drawing.height + foot + 2 * MARGIN
-    shift = MARGIN + (width - drawing.width) / 2
+    shift = MARGIN + ((width - drawing.width) / 2 if drawing.boxes else 0.0)
     size = f'width="{num(full_width)}" height="{num(full_height)}"'
     view = f'viewBox="0 0 {num(full_width)} {num(full_height)}" role="img"'
     parts = [
@@ -63,6 +65,7 @@ def render_svg(drawing: Drawing, caption: Caption, *, with_legend: bool = True) 
         *_links(drawing),
         *_frame_labels(drawing),
         *_boxes(drawing),
+        *([] if drawing.boxes else [f'<text font-size="11">{_NOTHING}</text>\n']),
         "</g>\n",
     ]
     if with_legend:
