@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aotcli.api import draw as draw
     from aotcli.api import drawing as drawing
     from aotcli.api import explain as explain
+    from aotcli.api import lint as lint
     from aotcli.api import load as load
     from aotcli.api import partition as partition
     from aotcli.api import report as report
@@ -36,6 +37,7 @@ __all__ = [
     "draw",
     "drawing",
     "explain",
+    "lint",
     "load",
     "partition",
     "report",
@@ -45,7 +47,20 @@ __all__ = [
 ]
 
 _FROM_API = frozenset(
-    {"compile", "diff", "draw", "drawing", "explain", "load", "partition", "report", "save", "trace", "validate"}
+    {
+        "compile",
+        "diff",
+        "draw",
+        "drawing",
+        "explain",
+        "lint",
+        "load",
+        "partition",
+        "report",
+        "save",
+        "trace",
+        "validate",
+    }
 )
 
 

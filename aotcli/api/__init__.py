@@ -25,6 +25,7 @@ from aotcli.api.diff import DiffResult, diff
 from aotcli.api.draw import DrawResult, draw
 from aotcli.api.draw_partition import drawing
 from aotcli.api.explain import ExplanationResult, explain
+from aotcli.api.lint import LintResult, lint
 from aotcli.api.reporting import ReportResult, report
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
@@ -45,6 +46,7 @@ __all__ = [
     "DrawResult",
     "ExplanationResult",
     "FoundTrace",
+    "LintResult",
     "PartitionResult",
     "ReportResult",
     "ValidationResult",
@@ -61,6 +63,7 @@ __all__ = [
     "explain",
     "find_trace",
     "graph_code",
+    "lint",
     "load",
     "needs_model",
     "parse_strategy",
