@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,8 @@ def _compare(against: Comparable, trace: Trace, plan: Plan, progress: Progress |
     """The report's step is the right side: what there is now, beside what there was."""
     ours = Source("this report", content=trace, result=plan)
     theirs = _source(against, trace)
+    if Path(theirs.shown).is_absolute():  # reports are handed on
+        theirs = replace(theirs, shown=Path(theirs.shown).name)
     left, right = as_sides(theirs, ours, plan.label if theirs.strategy is None else None, progress)
     assert isinstance(right, DiffSide)
     if progress is not None:
