@@ -10,9 +10,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -26,6 +24,7 @@ from aotcli.api.draw import DrawResult, draw
 from aotcli.api.draw_partition import drawing
 from aotcli.api.explain import ExplanationResult, explain
 from aotcli.api.lint import LintResult, lint
+from aotcli.api.quiet import quiet_logs
 from aotcli.api.reporting import ReportResult, report
 from aotcli.api.result import PartitionResult
 from aotcli.api.validation import ValidationResult, validate
@@ -259,26 +258,9 @@ def capture(workload: Workload, settings: CaptureSettings, progress: Progress | 
     require_torch()
     from aotcli.capture import trace as tracing
 
-    with _quiet_logs():
+    with quiet_logs():
         captured = tracing.capture(workload, settings, progress)
     return dataclasses.replace(captured, trace=_owned(captured.trace))
-
-
-@contextmanager
-def _quiet_logs() -> Iterator[None]:
-    """No log records while a model is captured: torch logs the traceback of what is then raised, and told, as an
-    error of ours. Who sets TORCH_LOGS wants to see them."""
-    if os.environ.get("TORCH_LOGS"):
-        yield
-        return
-    import logging
-
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
-    try:
-        yield
-    finally:
-        logging.disable(before)
 
 
 def _owned(found: Trace) -> Trace:
