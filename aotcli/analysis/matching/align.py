@@ -15,8 +15,11 @@ _MOST_WORK = 500_000  # steps of the search before it settles for less
 _LEAST_EDITS = 32
 _NOWHERE = -1
 
+Places = tuple[int, int]
+"""A place in the left sequence and one in the right, of equal numbers."""
 
-def common_subsequence(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
+
+def common_subsequence(left: Sequence[int], right: Sequence[int]) -> list[Places]:
     """Places (in `left`, in `right`) of equal numbers, rising on both sides."""
     shared = set(left) & set(right)
     ours = [place for place, token in enumerate(left) if token in shared]
@@ -24,7 +27,7 @@ def common_subsequence(left: Sequence[int], right: Sequence[int]) -> list[tuple[
     if len(ours) == len(theirs) == len(shared):
         return _rising(left, right, ours, theirs)
     a, b = [left[place] for place in ours], [right[place] for place in theirs]
-    found: list[tuple[int, int]] = []
+    found: list[Places] = []
     work = _MOST_WORK
     x = y = 0
     while x < len(a) and y < len(b):
@@ -36,9 +39,20 @@ def common_subsequence(left: Sequence[int], right: Sequence[int]) -> list[tuple[
     return found
 
 
-def _rising(
-    left: Sequence[int], right: Sequence[int], ours: Sequence[int], theirs: Sequence[int]
-) -> list[tuple[int, int]]:
+def common_between(anchors: Sequence[Places], left: Sequence[int], right: Sequence[int]) -> list[Places]:
+    """`anchors`, which are rising places in both, and a common subsequence of what lies between each two of them."""
+    found: list[Places] = []
+    start = (0, 0)
+    for end in (*anchors, (len(left), len(right))):
+        if start[0] < end[0] and start[1] < end[1]:
+            new = common_subsequence(left[start[0] : end[0]], right[start[1] : end[1]])
+            found += [(start[0] + i, start[1] + j) for i, j in new]
+        found.append(end)
+        start = end[0] + 1, end[1] + 1
+    return found[:-1]
+
+
+def _rising(left: Sequence[int], right: Sequence[int], ours: Sequence[int], theirs: Sequence[int]) -> list[Places]:
     """The same where every token occurs once on either side."""
     place_of = {right[place]: place for place in theirs}
     ends: list[int] = []  # the smallest right place that ends a rising sequence of each length
@@ -53,7 +67,7 @@ def _rising(
             members.append(index)
         else:
             ends[length], members[length] = other, index
-    found: list[tuple[int, int]] = []
+    found: list[Places] = []
     index = members[-1] if members else _NOWHERE
     while index != _NOWHERE:
         found.append((ours[index], place_of[left[ours[index]]]))
@@ -104,9 +118,9 @@ class _Path:
         below = [i + 1 if _NOWHERE < i < rows else _NOWHERE for i in before]
         return [*map(max, [*above, _NOWHERE], [_NOWHERE, *below])]
 
-    def matches(self, x: int, y: int) -> list[tuple[int, int]]:
+    def matches(self, x: int, y: int) -> list[Places]:
         """The matches on the path that ends at (x, y), in order."""
-        found: list[tuple[int, int]] = []
+        found: list[Places] = []
         diagonal = x - y
         i = x
         for edits in range(len(self.reached) - 1, 0, -1):

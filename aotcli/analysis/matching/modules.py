@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from aotcli.analysis.matching.align import common_subsequence
+from aotcli.analysis.matching.align import common_between
 from aotcli.analysis.matching.columns import Numbers
 from aotcli.analysis.matching.side import Side
 from aotcli.ir.joint import NodeKind
@@ -88,18 +88,6 @@ def _filled(
     anchors: Sequence[tuple[int, int]], plain: tuple[list[int], list[int]], named: tuple[list[int], list[int]]
 ) -> list[tuple[int, int]]:
     """`anchors`, and between them what is equal: by token and path first, unless tokens alone explain much more."""
-    by_name = _between(_between(anchors, *named), *plain)
-    by_token = _between(anchors, *plain)
+    by_name = common_between(common_between(anchors, *named), *plain)
+    by_token = common_between(anchors, *plain)
     return by_name if len(by_name) >= _ENOUGH * len(by_token) else by_token
-
-
-def _between(anchors: Sequence[tuple[int, int]], left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    """`anchors`, and a longest common subsequence of what lies between each two of them."""
-    found: list[tuple[int, int]] = []
-    start = (0, 0)
-    for end in (*anchors, (len(left), len(right))):
-        new = common_subsequence(left[start[0] : end[0]], right[start[1] : end[1]])
-        found += [(start[0] + i, start[1] + j) for i, j in new]
-        found.append(end)
-        start = end[0] + 1, end[1] + 1
-    return found[:-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotcli.analysis.matching.align import common_subsequence
+from aotcli.analysis.matching.align import common_between, common_subsequence
 from aotcli.analysis.matching.board import Board, Both, Scope, drop_doubtful
 from aotcli.analysis.matching.side import Side
 from aotcli.ir.pairing import Match
@@ -23,8 +23,9 @@ def align_groups(board: Board, labels: Both, groups: Both, scope: Scope, *, brid
         others = theirs.get(group)
         if others is None:
             continue
+        pairs = common_subsequence([board.left.anchor[i] for i in mine], [board.right.anchor[j] or 1 for j in others])
         tokens = _tokens(board.left, labels[0], mine), _tokens(board.right, labels[1], others)
-        for x, y in common_subsequence(*tokens):
+        for x, y in common_between(pairs, *tokens):
             i, j = mine[x], others[y]
             if board.left.mate[i] < 0 and board.may_pair(i, j):
                 board.pair(i, j, Match.ALIGNED)
