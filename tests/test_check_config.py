@@ -12,6 +12,7 @@ from aotcli.errors import AotcliError, ConfigError, InputError
 from aotcli.ir.check import CheckedModel, Limit, Limits, Quantity, Structure, Tolerance
 
 GIB = 1 << 30
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -220,3 +221,13 @@ class TestRefused:
             config('[tool.aotcli]\nmodel = "net.py"')
         pasted = caught.value.fix.partition("\n")[2]
         assert config(f'[tool.aotcli]\nmodel = "net.py"\n{pasted}').names == ("net",)
+
+
+def test_this_project_has_a_baseline_for_each_of_its_models_and_no_other() -> None:
+    found = load_check_config(ROOT)
+    assert found.store.names() == tuple(sorted(found.names))
+    for name in found.names:
+        baseline = found.store.read(name)
+        assert baseline is not None
+        assert baseline.accepted is not None
+        assert baseline.accepted.model == next(each.spec for each in found.models if each.name == name)
