@@ -149,6 +149,16 @@ def test_inductor_draws_eagers_numbers_and_its_own() -> None:
     assert "unfused estimate" in row(strategy, "peak as predicted").reason
 
 
+def test_the_peak_of_several_regions_lies_between_bounds() -> None:
+    for strategy in of_sample("graph_break", STRATEGIES, steps=1).validation.strategies:
+        found = row(strategy, "peak as predicted")
+        assert found.outcome is Outcome.PASS
+        assert "3 regions together" in found.reason
+        assert found.measured is not None
+        assert found.tolerance is not None
+        assert 0 < found.measured <= 1.01 * found.tolerance
+
+
 def test_a_step_without_a_gradient_says_so_and_checks_its_outputs() -> None:
     result = of_sample("inference", "mincut")
     assert result.exit_code == 0

@@ -3,13 +3,15 @@
 Peak is live allocator bytes above parameters, buffers and inputs, from the start of the step to the end of its
 backward. The prediction is the plan's timeline with the scratch memory of ops, which is measured once for each distinct
 op and kept. Of a step whose activations dwarf its largest op it must be right to a percent (3 % on CUDA); of a smaller
-one it must not be above what was measured, nor further below than the scratch memory of one op explains.
+one it must not be above what was measured, nor further below than the scratch memory of one op explains. Of a step of
+several regions it must lie between bounds: what one hands to the next may be freed there, or held to the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from aotcli.analysis.step_peak import bound_step_peak, region_memory
 from aotcli.analysis.workspace import timeline_with_workspace
 from aotcli.ir.outcome import CheckResult, Outcome, Unit
 from aotcli.ir.tensor import tensor_leaves
@@ -49,7 +51,7 @@ def _against_prediction(evidence: Evidence, measured: int) -> CheckResult:
     if not regions:
         return CheckResult(CHECK, Outcome.SKIP, "no region has a backward: nothing was planned")
     if len(regions) > 1:
-        return CheckResult(CHECK, Outcome.SKIP, f"{len(regions)} regions: only single regions are predicted")
+        return _against_bounds(evidence, regions, measured)
     live, partition = regions[0].live, regions[0].partition
     predicted = timeline_with_workspace(live.graph, partition, known_workspace(live)).peak_bytes
     error = measured / predicted - 1 if predicted else 0.0
@@ -73,6 +75,28 @@ def _against_prediction(evidence: Evidence, measured: int) -> CheckResult:
     if measured > predicted + allowed + 3 * largest + MIB:
         return row(Outcome.FAIL, f"{apart}: more than scratch memory of any op explains")
     return row(Outcome.INFO, f"{apart}: a small step, in which a few buffers weigh")
+
+
+def _against_bounds(evidence: Evidence, regions: Sequence[ObservedRegion], measured: int) -> CheckResult:
+    """The row of a step of several regions: what one hands to the next may be freed there, or held to the end."""
+    memories = []
+    for region in regions:
+        graph, plan = region.live.graph, region.partition
+        timeline = timeline_with_workspace(graph, plan, known_workspace(region.live))
+        memories.append(region_memory(graph, plan, timeline))
+    bounds = bound_step_peak(memories)
+    between = f"between {bounds.low_bytes:,} and {bounds.high_bytes:,} bytes"
+    reason = f"{len(regions)} regions together: predicted {between}"
+    share = SHARE.get(evidence.subject.device.type, 0.03)
+    outcome = Outcome.PASS
+    if evidence.backend == "inductor":
+        outcome, reason = Outcome.INFO, f"{reason}, an unfused estimate"
+    elif measured < (1 - share) * bounds.low_bytes:
+        outcome, reason = Outcome.FAIL, f"{reason}; it is below"
+    elif measured > (1 + share) * bounds.high_bytes:
+        # The ops between regions are the user's, and in no plan.
+        outcome, reason = Outcome.INFO, f"{reason}; what runs between regions is not predicted"
+    return CheckResult(CHECK, outcome, reason, float(measured), float(bounds.high_bytes), Unit.BYTES)
 
 
 def largest_op_bytes(regions: Iterable[ObservedRegion]) -> int:
