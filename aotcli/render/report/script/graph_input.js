@@ -180,9 +180,15 @@ function showGraphLegend() {
     return svg("svg", { width: 22, height: 13 }, path);
   };
   const looks = Object.entries(LEGEND).map(([look, name]) => h("span", {}, sample(LOOKS[look]), name));
-  const changes = report.changes && !report.changes.is_empty ? Object.entries(CHANGE_LINES) : [];
-  const outlines = changes.map(([name, line]) =>
-    h("span", {}, sample({ shape: "round", line, dash: name === "removed" ? [4, 3] : [] }), name),
+  const found = new Set(
+    regions.flatMap(({ data }) =>
+      data.picture.views.flatMap((view) => view.boxes.change.map((each) => data.picture.changes[each])),
+    ),
   );
+  const outlines = Object.entries(CHANGE_LINES)
+    .filter(([name]) => found.has(name))
+    .map(([name, line]) =>
+      h("span", {}, sample({ shape: "round", line, dash: name === "removed" ? [4, 3] : [] }), name),
+    );
   fill(byId("graph-legend"), looks, outlines);
 }

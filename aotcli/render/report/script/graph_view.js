@@ -265,39 +265,40 @@ function drawnNode(region, picture, node) {
   return picture.holders(each).length ? each : -1;
 }
 
+const NEIGHBOURS_OF = 400; // of more marked nodes, the neighbours would be nearly everything
+
 /** The items to show as chosen: of the selected nodes, of what they are computed from, and of who reads them. */
 function chooseItems({ arrangement, picture }) {
   const region = currentRegion();
+  const chosen = state.node >= 0 ? [state.node] : state.marked;
   const items = new Map();
   const itemsOf = (node) => {
     const drawn = drawnNode(region, picture, node);
-    return drawn < 0
-      ? []
-      : picture
-          .holders(drawn)
-          .map((box) => arrangement.itemFor(box, drawn))
-          .filter(Boolean);
+    const holders = drawn < 0 ? [] : picture.holders(drawn);
+    return holders.map((box) => arrangement.itemFor(box, drawn)).filter(Boolean);
   };
-  for (const node of state.node >= 0 ? [state.node] : state.marked)
-    for (const item of itemsOf(node)) items.set(item, "core");
-  if (state.node < 0) return { items, links: [] };
-  const drawn = drawnNode(region, picture, state.node);
+  for (const node of chosen) for (const item of itemsOf(node)) items.set(item, "core");
+  if (chosen.length > NEIGHBOURS_OF) return { items, links: [] };
   const base = (item) => (item.leaf >= 0 ? arrangement.itemOfBox[item.box] : item);
   const core = new Set([...items.keys()].map(base));
-  const near = new Set();
-  for (const node of drawn < 0
-    ? []
-    : [...region.producers(drawn), ...region.readers(drawn), ...region.readers(state.node)]) {
-    for (const item of itemsOf(node)) near.add(item);
-  }
+  const near = new Set(neighboursOf(region, picture, chosen).flatMap(itemsOf));
   const around = new Set([...near].map(base));
   const links = arrangement.links.filter(
-    ({ from, to }) => (core.has(from) && (core.has(to) || around.has(to))) || (core.has(to) && around.has(from)),
+    ({ from, to }) =>
+      (core.has(from) && (core.has(to) || around.has(to))) || (core.has(to) && (core.has(from) || around.has(from))),
   );
-  for (const { from, to } of links) {
-    for (const item of near) {
-      if ((base(item) === from || base(item) === to) && !items.has(item)) items.set(item, "near");
-    }
-  }
+  const ends = new Set(links.flatMap(({ from, to }) => [from, to]));
+  for (const item of near) if (ends.has(base(item)) && !items.has(item)) items.set(item, "near");
   return { items, links };
+}
+
+/** What nodes are computed from and who reads them; of a view, who reads what it is a view of, too. */
+function neighboursOf(region, picture, nodes) {
+  const found = new Set();
+  for (const node of nodes) {
+    const drawn = drawnNode(region, picture, node);
+    if (drawn < 0) continue;
+    for (const each of [...region.producers(drawn), ...region.readers(drawn), ...region.readers(node)]) found.add(each);
+  }
+  return [...found];
 }

@@ -28,6 +28,22 @@ class Inspector {
     const { values } = region.data.saved;
     const places = nodes.map((node) => region.savedByNode.get(node)).filter((place) => place !== undefined);
     const nbytes = places.reduce((sum, place) => sum + values.nbytes[place], 0);
+    const alike = (texts) => {
+      const found = [...new Set(texts)].filter(Boolean);
+      return found.slice(0, 3).join(", ") + (found.length > 3 ? ` and ${found.length - 3} more` : "");
+    };
+    const whole = places.length === nodes.length;
+    const modules = whole ? places.map((place) => shared(values.module[place])) : nodes.map((node) => region.module(node));
+    const rows = [
+      [
+        "what",
+        alike(whole ? places.map((place) => shared(values.what[place])) : nodes.map((node) => region.label(node))),
+      ],
+      ["value", alike(nodes.map((node) => shared(region.nodes.shape[node])))],
+      ["module", alike(modules.map((module) => module.replace(/(^|\.)\d+(?=\.|$)/g, "$1*")))],
+      ["line", alike(nodes.map((node) => shared(region.nodes.line[node])))],
+      ["saved", alike(places.map((place) => shared(values.reason[place])))],
+    ];
     fill(
       this.panel,
       h(
@@ -37,7 +53,17 @@ class Inspector {
         places.length ? h("span", { class: "badge saved" }, `${bytesText(nbytes)} saved`) : null,
         this.close(),
       ),
-      h("div", { class: "body" }, this.nodes(nodes)),
+      h("div", { class: "body" }, this.facts([...rows, ["nodes", this.nodes(nodes)]])),
+    );
+  }
+
+  /** Rows of a label and a text or element; those with nothing to say are left out. */
+  facts(rows) {
+    const told = rows.filter(([, value]) => value && (typeof value === "string" || value.childNodes.length));
+    return h(
+      "dl",
+      {},
+      told.map(([label, value]) => [h("dt", {}, label), h("dd", {}, value)]),
     );
   }
 
@@ -71,19 +97,7 @@ class Inspector {
         copyButton(() => window.location.href.split("#")[0] + addressOf(node), "Copy link"),
         this.close(),
       ),
-      h(
-        "div",
-        { class: "body" },
-        h(
-          "dl",
-          {},
-          rows.flatMap(([label, value]) =>
-            value && (typeof value === "string" || value.childNodes.length)
-              ? [h("dt", {}, label), h("dd", {}, value)]
-              : [],
-          ),
-        ),
-      ),
+      h("div", { class: "body" }, this.facts(rows)),
     );
   }
 

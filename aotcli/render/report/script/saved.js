@@ -7,7 +7,7 @@ const SAVED_COLUMNS = [
   { key: "module", title: "Module" },
   { key: "what", title: "What" },
   { key: "shape", title: "Shape" },
-  { key: "reason", title: "Why it is saved" },
+  { key: "reason", title: "Why saved" },
   { key: "line", title: "Line" },
 ];
 const ROWS_AT_ONCE = 200;
@@ -159,6 +159,8 @@ class SavedTable {
     found.sort((a, b) => (text ? natural.compare(a[field], b[field]) : a[field] - b[field]) * (down ? -1 : 1));
     this.rows = found;
     this.total = currentRegion().data.saved_bytes;
+    this.usual = usualDtype(found);
+    this.heads[5].firstElementChild.textContent = `Shape ${this.usual}`;
     SAVED_COLUMNS.forEach((column, place) => {
       if (column.key === key) this.heads[place].setAttribute("aria-sort", down ? "descending" : "ascending");
       else this.heads[place].removeAttribute("aria-sort");
@@ -232,7 +234,7 @@ class SavedTable {
       h("td", { class: "right" }, toggle, countText(row.count)),
       h("td", { class: "clip", title: row.module }, row.module),
       h("td", { class: "clip", title: row.what }, row.what),
-      h("td", { class: "shape" }, row.shape),
+      h("td", { class: "shape", title: row.shape }, row.shape.replace(`${this.usual} `, "")),
       h(
         "td",
         { class: "clip", title: `${row.reason} (rule: ${row.rule})` },
@@ -339,6 +341,16 @@ class SavedTable {
 }
 
 let savedTable = null;
+
+/** The dtype of most bytes, which then goes without saying. */
+function usualDtype(rows) {
+  const sums = new Map();
+  for (const { shape, nbytes } of rows) {
+    const dtype = shape.split(" ", 1)[0];
+    sums.set(dtype, (sums.get(dtype) ?? 0) + nbytes);
+  }
+  return [...sums].reduce((best, each) => (each[1] > best[1] ? each : best), ["", -1])[0];
+}
 
 /** The words of a search, in lower case; text in quotes is one word. */
 function termsOf(query) {

@@ -111,7 +111,10 @@ class TradeOff {
   pickPoint(place) {
     const { points } = report.trade_off;
     const saved = bytesText(points.saved_bytes[place]);
-    this.pick(`${points.label[place]}: saves ${saved}, ${costText(points.cost[place])} to run again`, points.arguments[place]);
+    this.pick(
+      `${points.label[place]}: saves ${saved}, ${costText(points.cost[place])} to run again`,
+      points.arguments[place],
+    );
   }
 
   pick(what, words) {
