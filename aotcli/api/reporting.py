@@ -38,9 +38,10 @@ class ReportResult:
 
     def html(self) -> str:
         """The whole file: it loads nothing, and works from disk."""
+        from aotcli import __version__
         from aotcli.render.report.page import render_report_html
 
-        return render_report_html(self.report)
+        return render_report_html(self.report, __version__)
 
     def json(self) -> str:
         """The data behind it, as JSON of schema "aotcli.report"."""

@@ -13,7 +13,6 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from aotcli import __version__
 from aotcli.analysis.report import StepReport
 from aotcli.render.page import plain
 from aotcli.render.partition_text import eager_text
@@ -45,8 +44,8 @@ SCRIPTS = (
 )
 
 
-def render_report_html(report: StepReport) -> str:
-    """The whole file. Starts with the mark that tells aotcli's own files from others."""
+def render_report_html(report: StepReport, version: str) -> str:
+    """The whole file. Starts with the mark that tells aotcli's own files from others. `version` is aotcli's."""
     style, script = style_text(), script_text()
     policy = "; ".join(
         [
@@ -60,7 +59,7 @@ def render_report_html(report: StepReport) -> str:
     )
     page = Template(_read("template.html")).substitute(
         policy=policy,
-        version=__version__,
+        version=html.escape(version),
         title=html.escape(f"{plain(report.trace.model.name)} · {plain(report.plan.label)} · aotcli"),
         summary=html.escape(summary_text(report)),
         style=style,
