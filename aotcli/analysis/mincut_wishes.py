@@ -22,7 +22,7 @@ _MAY_BE_OVERRULED = frozenset({CHECKPOINT_POLICY, BLOCK_BOUNDARY, BLOCK_INPUT, C
 
 @dataclass(frozen=True, slots=True)
 class Wished:
-    """Wishes by position: ops that must not run again, values that must not be saved, ops whose bans are lifted.
+    """Wishes by position: ops that must not run again, values that must not be saved, nodes whose bans are lifted.
     `refused` are ops that must not run again although a wish would need it, with the reason."""
 
     kept: dict[int, PolicyRule] = field(default_factory=dict[int, PolicyRule])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from aotcli.errors import InputError
 
@@ -33,14 +34,15 @@ def parse_size(text: str) -> int:
             else "a size is a number and a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB, TB",
             fix=f"write {text.strip()}MiB, if that is meant" if bare else "write 24MiB, for instance",
         )
-    return round(float(found[1]) * unit)
+    return round(Fraction(found[1]) * unit)
 
 
 def size_text(nbytes: int) -> str:
     """The shortest text that `parse_size` reads back as exactly `nbytes`."""
     for name, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= size and nbytes * 10 % size == 0:
-            return f"{nbytes / size:g}{name}"
+        whole, rest = divmod(nbytes, size)
+        if whole and rest in (0, size // 2):
+            return f"{whole}{'.5' if rest else ''}{name}"
     return f"{nbytes}B"
 
 
