@@ -13,7 +13,7 @@ import sys
 from benchmarks.machine import describe_machine
 from benchmarks.measure import ROOT, Figure
 
-BENCHMARKS = ("startup", "trace_cost", "mincut_cost", "partition_cost", "scale", "report_open", "step_time")
+BENCHMARKS = ("startup", "trace_cost", "mincut_cost", "partition_cost", "scale", "report_open", "step_time", "draw_quality")
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 

@@ -179,9 +179,9 @@ def _is_small_constant(node: Node) -> bool:
 
 
 def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
-    """Sums of gradients each in one module, though tracing gives them none: the one that holds all inputs; or within it
-    the one that holds an input and a reader. So every layer of a residual stream has its own two sums, though one of
-    them adds what comes from the layer after it."""
+    """Sums of gradients each in one module, though tracing gives them none, or that of whatever ran before: the one
+    that holds all inputs; or within it the one that holds an input and a reader. So every layer of a residual stream
+    has its own two sums, though one of them adds what comes from the layer after it."""
     sources: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {}
     for source, reader in flows:
@@ -193,7 +193,8 @@ def _sums_owned(units: list[Unit], flows: list[tuple[int, int]]) -> list[Unit]:
         if unit.side is not Side.BACKWARD or unit.node.target != _SUM or unit.recomputed:
             continue
         paths = [owned[each].module for each in sources.get(position, ())]
-        if len(paths) < 2 or unit.module in paths or not all(_within(path, unit.module) for path in paths):
+        inside = [_within(path, unit.module) for path in paths]
+        if len(paths) < 2 or unit.module in paths or (any(inside) and not all(inside)):
             continue  # a sum that the module itself computes
         around = _common(paths, known)
         others = [owned[each].module for each in readers.get(position, ()) if units[each].node.target != _SUM]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 # Adobe's font metrics of Helvetica, in thousandths of the font's size, for the characters from space to tilde.
 _WIDTHS = (
     (278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278)
@@ -20,6 +22,7 @@ _BOLD = 1.07
 _FIRST = ord(" ")
 
 
+@lru_cache(maxsize=8192)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Pixels that `text` takes at a font size in pixels."""
     total = 0

@@ -13,10 +13,9 @@ from itertools import pairwise
 
 from aotcli.render.layout.hairpin import Layers
 
-_SMALL = 1500
-_SWEEPS_SMALL = 24
+# Sweeps and rounds of exchanges for graphs of at most so many nodes; larger ones get sweeps only.
+_EFFORTS = ((1500, 32, 8), (8000, 16, 4))
 _SWEEPS_LARGE = 6
-_TRANSPOSE_ROUNDS = 8
 
 Rows = list[list[int]]
 
@@ -42,23 +41,23 @@ class _Orderer:
         for node, rank in enumerate(layers.rank):
             self._rows[rank].append(node)
         self._place = [0.0] * count
-        self._small = count <= _SMALL
+        efforts = [effort for most, *effort in _EFFORTS if count <= most]
+        self._sweeps, self._rounds = efforts[0] if efforts else (_SWEEPS_LARGE, 0)
 
     def best(self) -> Rows:
         for row in self._rows:
             row.sort(key=lambda node: (self._lane[node], self._chain[node]))
             self._settle(row)
-        sweeps = _SWEEPS_SMALL if self._small else _SWEEPS_LARGE
-        best, fewest = [list(row) for row in self._rows], self._crossings() if self._small else 0
-        for sweep in range(sweeps):
+        best, fewest = [list(row) for row in self._rows], self._crossings() if self._rounds else 0
+        for sweep in range(self._sweeps):
             self._sweep(down=sweep % 2 == 0)
-            if not self._small:
+            if not self._rounds:
                 continue
-            self._transpose()
+            self._transpose(even=sweep % 4 >= 2)
             crossings = self._crossings()
             if crossings < fewest:
                 best, fewest = [list(row) for row in self._rows], crossings
-        return best if self._small else self._rows
+        return best if self._rounds else self._rows
 
     def _settle(self, row: list[int]) -> None:
         """Places are fractions of the row's length, so that a group's mean over rows says something."""
@@ -79,18 +78,20 @@ class _Orderer:
 
     def _sorted(self, row: list[int], wanted: dict[int, float]) -> list[int]:
         """By lane; within a lane groups in one piece, groups and loose nodes by their wanted places."""
-        found: list[int] = []
-        for lane in (0, 1, 2):
-            members = [node for node in row if self._lane[node] == lane]
-            found += self._grouped(members, wanted, 0)
-        return found
+        lanes: tuple[list[int], list[int], list[int]] = ([], [], [])
+        for node in row:
+            lanes[self._lane[node]].append(node)
+        return [node for members in lanes if members for node in self._grouped(members, wanted, 0)]
 
     def _grouped(self, nodes: list[int], wanted: dict[int, float], depth: int) -> list[int]:
         if len(nodes) < 2:
             return nodes
         chain = self._chain
         first = chain[nodes[0]]
-        if all(chain[node] == first for node in nodes):
+        for node in nodes:
+            if chain[node] is not first:
+                break
+        else:
             return sorted(nodes, key=wanted.__getitem__)
         parts: dict[int, list[int]] = {}
         keyed: list[tuple[float, int, list[int]]] = []
@@ -122,22 +123,25 @@ class _Orderer:
                 insort(seen, end)
         return total
 
-    def _transpose(self) -> None:
-        for _ in range(_TRANSPOSE_ROUNDS):
-            improved = [self._exchange(row) for row in self._rows]
+    def _transpose(self, *, even: bool) -> None:
+        for turn in range(self._rounds):
+            rows = self._rows if turn % 2 == 0 else self._rows[::-1]
+            improved = [self._exchange(row, equals=even and turn == 0) for row in rows]
             if not any(improved):
                 return
 
-    def _exchange(self, row: list[int]) -> bool:
+    def _exchange(self, row: list[int], *, equals: bool) -> bool:
+        """Exchange neighbours where that removes crossings; with `equals`, also where it costs none."""
         improved = False
         for position in range(len(row) - 1):
             left, right = row[position], row[position + 1]
             if self._lane[left] != self._lane[right] or self._chain[left] != self._chain[right]:
                 continue
-            if self._pair(right, left) < self._pair(left, right):
+            gain = self._pair(left, right) - self._pair(right, left)
+            if gain > 0 or (equals and gain == 0):
                 row[position], row[position + 1] = right, left
                 self._place[left], self._place[right] = position + 1, position
-                improved = True
+                improved |= gain > 0
         return improved
 
     def _pair(self, left: int, right: int) -> int:
