@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo check test test-slow test-cuda lint format bench bench-cuda readme clean
+.PHONY: help install demo check test test-slow test-cuda lint format bench bench-cuda readme pictures clean
 
 help:  ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,19 @@ bench: $(DEV_STAMP)  ## Measure, and write benchmarks/RESULTS.md
 
 readme: $(DEV_STAMP)  ## Write what the README's commands print anew
 	$(BIN)/python tests/test_readme.py
+
+# Pictures for the README and docs/draw.md: the samples as they are drawn at first, and some views of the GPT.
+PICTURES := docs/pictures
+DRAWN := gpt mlp resnet unet attention several_outputs graph_break dynamic_shapes
+pictures: $(DEV_STAMP)  ## Draw the samples into docs/pictures
+	@mkdir -p $(PICTURES)
+	@for each in $(DRAWN); do \
+	  $(BIN)/aotcli draw sample_models/$$each.py -o $(PICTURES)/$$each.svg || exit 1; done
+	@$(BIN)/aotcli draw sample_models/gpt.py -o $(PICTURES)/gpt.png
+	@$(BIN)/aotcli draw sample_models/gpt.py --focus h.0.fc --radius 2 -o $(PICTURES)/gpt-focus.svg
+	@$(BIN)/aotcli draw sample_models/gpt.py --only saved -o $(PICTURES)/gpt-saved.svg
+	@$(BIN)/aotcli draw sample_models/gpt.py --strategy mincut:aggressive=true --against @mincut \
+	  -o $(PICTURES)/gpt-against.svg
 
 test-cuda: $(DEV_STAMP)  ## Run the tests that need a GPU; skipped where there is none
 	$(BIN)/python -m pytest -m cuda $(PYTEST_ARGS)

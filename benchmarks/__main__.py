@@ -13,7 +13,16 @@ import sys
 from benchmarks.machine import describe_machine
 from benchmarks.measure import ROOT, Figure
 
-BENCHMARKS = ("startup", "trace_cost", "mincut_cost", "partition_cost", "scale", "report_open", "step_time", "draw_quality")
+BENCHMARKS = (
+    "startup",
+    "trace_cost",
+    "mincut_cost",
+    "partition_cost",
+    "scale",
+    "draw_quality",
+    "report_open",
+    "step_time",
+)
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 
 

@@ -1,8 +1,9 @@
 """How well and how fast pictures are laid out: crossings against Graphviz, and time on large graphs.
 
-Graphviz is given the same boxes, sizes and links, in the hairpin form and with a time limit (`aotcli draw --engine dot`),
-once with the clusters that aotcli draws as frames and once without. Both drawings are measured by one yardstick: curves
-sampled into short lines; crossings of links that share no box; links that pass through a box that is not their own.
+Graphviz is given the same boxes, sizes and links, in the hairpin form and with a time limit, as in
+`aotcli draw --engine dot`; once with the clusters that aotcli draws as frames and once without. Both drawings are
+measured by one yardstick: curves sampled into short lines; crossings of links that share no box; links that pass through
+a box that is not their own.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def quality_figures() -> list[Figure]:
         kept = ours.crossings <= MOST_RATIO * theirs.crossings and ours.through <= MOST_RATIO * theirs.through
         figures.append(
             Figure(
-                f"Crossings and links through boxes at most {MOST_RATIO} × Graphviz's on the same hairpin graph, {view}",
+                f"Crossings and links through boxes at most {MOST_RATIO} × Graphviz's on the same graph, {view}",
                 f"{ours.crossings} against {theirs.crossings}; {ours.through} against {theirs.through}",
                 kept,
                 f"all regions of {len(SAMPLES)} samples together, ours/theirs by sample: {', '.join(worst)}; without"
