@@ -205,21 +205,30 @@ def data_inner(boxes: dict[str, Any]) -> dict[int, list[list[int]]]:
 class TestTradeOff:
     def test_no_plan_lies_below_the_front(self) -> None:
         found = data(sample_trace(layered(6)))["trade_off"]
-        corners = [(nbytes, cost) for nbytes, cost, _ in found["corners"]]
+        corners = list(zip(found["corners"]["saved_bytes"], found["corners"]["cost"], strict=True))
         points = found["points"]
         for saved, cost in zip(points["saved_bytes"], points["cost"], strict=True):
             assert cost >= least_cost(corners, saved)
         assert sum(points["chosen"]) == 1
 
-    def test_a_corner_s_command_gives_it(self) -> None:
+    def test_a_corner_s_command_gives_what_it_saves(self) -> None:
         trace = sample_trace(layered(6))
-        for nbytes, _, words in data(trace)["trade_off"]["corners"]:
+        corners = data(trace)["trade_off"]["corners"]
+        starts = [0, *accumulate(corners["saved"][0]["nodes_counts"])]
+        for place, (nbytes, words) in enumerate(zip(corners["saved_bytes"], corners["arguments"], strict=True)):
             strategy = words.removeprefix("--strategy ")
-            assert parse_size(strategy.partition(":")[2]) == nbytes
-            assert api.partition(trace, strategy=strategy, alternatives=False).saved_bytes <= nbytes
+            assert parse_size(strategy.partition(":")[2]) >= nbytes
+            partition = api.partition(trace, strategy=strategy, alternatives=False).plan.partitions[0]
+            assert partition.saved_bytes == nbytes
+            shown = corners["saved"][0]["nodes"][starts[place] : starts[place + 1]]
+            storages = {trace.regions[0].nodes[node].value.storage for node in shown}
+            saved = {value.storage for value in partition.saved if value.category is Category.ACTIVATION}
+            assert storages == saved
 
     def test_regions_together(self) -> None:
-        assert add_fronts([[(10, 0), (4, 3)], [(6, 1), (0, 7)], []]) == ((16, 1), (10, 4), (4, 10))
+        found = add_fronts([[(10, 0), (4, 3)], [(6, 1), (0, 7)], []])
+        assert [(each.nbytes, each.cost) for each in found] == [(16, 1), (10, 4), (4, 10)]
+        assert [each.places for each in found] == [(0, 0, 0), (1, 0, 0), (1, 1, 0)]
 
     def test_left_out(self) -> None:
         assert data(sample_trace(layered(3)), front=False)["trade_off"] is None

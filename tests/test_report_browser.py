@@ -424,9 +424,14 @@ class TestTradeOff:
         found = api.report(trace).report.trade_off
         assert found is not None
         assert opened.page.locator("#tradeoff-chart .corner").count() == len(found.corners)
-        assert len(rows(opened, "tradeoff")) == len(found.points)
-        opened.page.click("#panel-tradeoff tbody tr >> nth=0")
-        assert "aotcli partition net.py --strategy" in text(opened, "#tradeoff-pick")
+        assert len(rows(opened, "tradeoff")) == len(found.points) + len(found.corners)
+        opened.page.click("#panel-tradeoff tbody tr:has-text('recompute-all')")
+        assert "aotcli partition net.py --strategy recompute-all" in text(opened, "#tradeoff-pick")
+        assert "not saved there" in text(opened, "#tradeoff-pick")
+        opened.page.click("#panel-tradeoff tbody tr:has-text('save-all')")
+        marked = opened.run("() => aotcli.state.marked.map((node) => aotcli.regions[0].name(node))")
+        wanted = next(point for point in found.points if point.label == "save-all").saved[0]
+        assert sorted(marked) == sorted(wanted)
         for axis in ("recompute_flops", "moved_bytes", "peak_bytes"):
             opened.page.locator("#panel-tradeoff select").select_option(axis)
             assert opened.page.locator("#tradeoff-chart .corner").count() == 0

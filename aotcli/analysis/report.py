@@ -16,7 +16,7 @@ from aotcli.analysis.summary import Plan, summarize_plan_recomputed
 from aotcli.ir.difference import Difference
 from aotcli.ir.fingerprint import canonical_order
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.partition import Partition
+from aotcli.ir.partition import Category, Partition
 from aotcli.ir.trace import Trace
 
 
@@ -25,8 +25,8 @@ class FrontPoint:
     """One plan of the trade-off: what it saves, and what that costs.
 
     `moved_bytes` is what its recomputed ops read and write, each run alone: pointwise ops have no FLOPs, and are not
-    free. `cost` is in the trade-off's unit. `arguments` are the command-line words that ask for it. `chosen` marks the
-    report's own plan.
+    free. `cost` is in the trade-off's unit. `arguments` are the command-line words that ask for it. `saved` names the
+    activations that it saves, region by region. `chosen` marks the report's own plan.
     """
 
     label: str
@@ -37,20 +37,31 @@ class FrontPoint:
     moved_bytes: int
     peak_bytes: int
     cost: int = 0
+    saved: tuple[tuple[str, ...], ...] = ()
     chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Corner:
+    """A corner of the front: no plan is cheaper at these bytes. `arguments` and `saved` as for a point."""
+
+    saved_bytes: int
+    cost: int
+    arguments: str
+    saved: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
     """Saved bytes against the cost of recomputing, in `unit` ("ps" or "FLOP"; `estimate` says by which estimate).
 
-    `corners` are (saved bytes, cost) from the most bytes to the fewest: no plan at all lies below the line that joins
-    them. `points` are plans of strategies.
+    `corners` go from the most bytes to the fewest: no plan at all lies below the line that joins them. `points` are
+    plans of strategies.
     """
 
     unit: str
     estimate: str
-    corners: tuple[tuple[int, int], ...]
+    corners: tuple[Corner, ...]
     points: tuple[FrontPoint, ...]
 
 
@@ -119,6 +130,10 @@ def front_point(trace: Trace, plan: Plan, arguments: str, *, cost: int = 0, chos
         moved_bytes=moved_bytes(trace.regions, plan.partitions),
         peak_bytes=plan.peak_bytes,
         cost=cost,
+        saved=tuple(
+            tuple(value.name for value in each.saved if value.category is Category.ACTIVATION)
+            for each in plan.partitions
+        ),
         chosen=chosen,
     )
 
@@ -134,14 +149,32 @@ def moved_bytes(graphs: Sequence[JointGraph], partitions: Sequence[Partition]) -
     return moved
 
 
-def add_fronts(fronts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
-    """The front of several regions together, from the corners of each: whatever saves a byte most cheaply goes first
-    (the Minkowski sum of convex curves)."""
-    fronts = [front for front in fronts if front]
-    nbytes, cost = sum(front[0][0] for front in fronts), sum(front[0][1] for front in fronts)
-    steps = [(a[0] - b[0], b[1] - a[1]) for front in fronts for a, b in pairwise(front) if a[0] > b[0]]
-    corners = [(nbytes, cost)]
-    for fewer, dearer in sorted(steps, key=lambda step: Fraction(step[1], step[0])):
-        nbytes, cost = nbytes - fewer, cost + dearer
-        corners.append((nbytes, cost))
+@dataclass(frozen=True, slots=True)
+class SumCorner:
+    """A corner of several fronts together; `places[i]` is the corner of front i that it consists of."""
+
+    nbytes: int
+    cost: int
+    places: tuple[int, ...]
+
+
+def add_fronts(fronts: Sequence[Sequence[tuple[int, int]]]) -> tuple[SumCorner, ...]:
+    """The front of several regions together, from the corners (bytes, cost) of each: whatever saves a byte most cheaply
+    goes first (the Minkowski sum of convex curves)."""
+    steps = [
+        (Fraction(b[1] - a[1], a[0] - b[0]), number, place)
+        for number, front in enumerate(fronts)
+        for place, (a, b) in enumerate(pairwise(front), 1)
+        if a[0] > b[0]
+    ]
+    places = [0] * len(fronts)
+    corners = [_sum_corner(fronts, places)]
+    for _, number, place in sorted(steps):
+        places[number] = place
+        corners.append(_sum_corner(fronts, places))
     return tuple(corners)
+
+
+def _sum_corner(fronts: Sequence[Sequence[tuple[int, int]]], places: Sequence[int]) -> SumCorner:
+    chosen = [front[place] for front, place in zip(fronts, places, strict=True) if front]
+    return SumCorner(sum(nbytes for nbytes, _ in chosen), sum(cost for _, cost in chosen), tuple(places))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from aotcli.analysis.report import FrontPoint, TradeOff, add_fronts, front_point
+from aotcli.analysis.budgeting import Budgeting
+from aotcli.analysis.front import Choice
+from aotcli.analysis.hardware import find_hardware
+from aotcli.analysis.pareto import cost_by_name
+from aotcli.analysis.report import Corner, FrontPoint, TradeOff, add_fronts, front_point
 from aotcli.analysis.summary import Plan
 from aotcli.api.choice import choose_strategies
 from aotcli.errors import PlanImpossibleError
+from aotcli.ir.sizes import enough_text
 from aotcli.ir.trace import Trace
 from aotcli.strategies.budget import Budget
 
@@ -22,20 +27,39 @@ def find_trade_off(trace: Trace, plan: Plan) -> TradeOff | None:
         return None
     budget = Budget()
     try:
-        posed = {p: budget.pose(graph) for p, graph in enumerate(trace.regions) if graph.has_backward}
+        posed = [budget.pose(graph) if graph.has_backward else None for graph in trace.regions]
     except PlanImpossibleError:
         return None
-    prices = [
-        dict(zip((node.name for node in each.tradeoff.graph.nodes), each.costs.costs, strict=True))
-        for each in posed.values()
-    ]
-    corners = add_fronts([[(c.nbytes, c.cost) for c in each.front.corners] for each in posed.values()])
-    unit = next(iter(posed.values())).costs.unit
-    points = tuple(_points(trace, plan, dict(zip(posed, prices, strict=True))))
-    return TradeOff(unit, f"roofline model, {trace.environment.device} profile", corners, points)
+    prices = [{} if each is None else cost_by_name(each) for each in posed]
+    unit = next(each.costs.unit for each in posed if each is not None)
+    profile = find_hardware("", trace.environment.device).name
+    points = _points(trace, plan, prices)
+    return TradeOff(unit, f"roofline model, {profile} profile", _corners(posed), points)
 
 
-def _points(trace: Trace, plan: Plan, prices: dict[int, dict[str, int]]) -> Sequence[FrontPoint]:
+def _corners(posed: Sequence[Budgeting | None]) -> tuple[Corner, ...]:
+    """Corners of the front of all regions; at each, what every region saves there."""
+    fronts = [[] if each is None else [(c.nbytes, c.cost) for c in each.front.corners] for each in posed]
+    saved = [[] if each is None else [_saved(each, choice) for choice in each.front.corners] for each in posed]
+    return tuple(
+        Corner(
+            corner.nbytes,
+            corner.cost,
+            f"--strategy budget:{enough_text(corner.nbytes)}",
+            tuple(names[place] if names else () for names, place in zip(saved, corner.places, strict=True)),
+        )
+        for corner in add_fronts(fronts)
+    )
+
+
+def _saved(budgeting: Budgeting, choice: Choice) -> tuple[str, ...]:
+    """What a choice saves and pays for."""
+    tradeoff = budgeting.tradeoff
+    nodes = tradeoff.graph.nodes
+    return tuple(nodes[tradeoff.positions[value]].name for value in sorted(choice.saved) if tradeoff.nbytes[value])
+
+
+def _points(trace: Trace, plan: Plan, prices: Sequence[Mapping[str, int]]) -> tuple[FrontPoint, ...]:
     found = [_point(trace, plan, prices, chosen=True)]
     for name in _SHOWN:
         if name != plan.label:
@@ -43,9 +67,10 @@ def _points(trace: Trace, plan: Plan, prices: dict[int, dict[str, int]]) -> Sequ
             partitions = tuple(chosen.strategy.plan(graph, None) for graph in trace.regions)
             other = Plan(chosen.strategy.name, chosen.strategy.options, partitions, chosen.label)
             found.append(_point(trace, other, prices))
-    return sorted(found, key=lambda point: (-point.saved_bytes, point.cost))
+    return tuple(sorted(found, key=lambda point: (-point.saved_bytes, point.cost)))
 
 
-def _point(trace: Trace, plan: Plan, prices: dict[int, dict[str, int]], *, chosen: bool = False) -> FrontPoint:
-    cost = sum(price.get(name, 0) for region, price in prices.items() for name in plan.partitions[region].recomputed)
+def _point(trace: Trace, plan: Plan, prices: Sequence[Mapping[str, int]], *, chosen: bool = False) -> FrontPoint:
+    pairs = zip(plan.partitions, prices, strict=True)
+    cost = sum(price.get(name, 0) for partition, price in pairs for name in partition.recomputed)
     return front_point(trace, plan, f"--strategy {plan.label}", cost=cost, chosen=chosen)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from aotcli.analysis.report import FrontPoint, StepReport
-from aotcli.ir.sizes import size_text
+from aotcli.analysis.report import Corner, FrontPoint, StepReport
 from aotcli.render.report.changes import changes_document
 from aotcli.render.report.memory import memory_document
 from aotcli.render.report.nodes import nodes_document
@@ -57,16 +57,33 @@ def _region(report: StepReport, place: int, strings: Strings) -> dict[str, Any]:
 
 
 def _trade_off(report: StepReport) -> dict[str, Any] | None:
+    """Corners and points, each with the nodes that it saves: `saved` has a list of lists for each region."""
     found = report.trade_off
     if found is None:
         return None
-    columns = tuple(field.name for field in dataclasses.fields(FrontPoint))
     return {
         "unit": found.unit,
         "estimate": found.estimate,
-        "corners": [[nbytes, cost, f"--strategy budget:{size_text(nbytes)}"] for nbytes, cost in found.corners],
-        "points": {name: [getattr(point, name) for point in found.points] for name in columns},
+        "corners": _columns(report, found.corners, ("saved_bytes", "cost", "arguments")),
+        "points": _columns(report, found.points, _POINT),
     }
+
+
+_POINT = tuple(field.name for field in dataclasses.fields(FrontPoint) if field.name != "saved")
+
+
+def _columns(
+    report: StepReport, rows: Sequence[Corner] | Sequence[FrontPoint], columns: Sequence[str]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in columns}
+    saved: list[dict[str, list[int]]] = []
+    for place, region in enumerate(report.regions):
+        index = region.graph.index
+        lists = [[index[name] for name in row.saved[place] if name in index] for row in rows]
+        saved.append(
+            {"nodes": [node for each in lists for node in each], "nodes_counts": [len(each) for each in lists]}
+        )
+    return {**found, "saved": saved}
 
 
 def document_text(document: dict[str, Any]) -> str:

@@ -33,7 +33,9 @@ class Inspector {
       return found.slice(0, 3).join(", ") + (found.length > 3 ? ` and ${found.length - 3} more` : "");
     };
     const whole = places.length === nodes.length;
-    const modules = whole ? places.map((place) => shared(values.module[place])) : nodes.map((node) => region.module(node));
+    const modules = whole
+      ? places.map((place) => shared(values.module[place]))
+      : nodes.map((node) => region.module(node));
     const rows = [
       [
         "what",

@@ -47,7 +47,11 @@ class TradeOff {
     this.picked = h(
       "p",
       { class: "pad", id: "tradeoff-pick" },
-      h("span", { class: "muted" }, "Click a point for the command that gives it."),
+      h(
+        "span",
+        { class: "muted" },
+        "Click a point: what it saves is marked in the graph, and the command that gives it is shown.",
+      ),
     );
     panel.append(
       h("div", { class: "controls" }, h("label", {}, "Cost ", choice), h("span", { class: "count" }, found.estimate)),
@@ -56,7 +60,7 @@ class TradeOff {
         { class: "scroll" },
         this.stage,
         this.picked,
-        this.table(found.points),
+        this.table(found),
         h(
           "p",
           { class: "pad muted" },
@@ -68,70 +72,92 @@ class TradeOff {
     this.show();
   }
 
-  table(points) {
-    const heads = ["Plan", "Saved", "Ops again", "Time again", "FLOPs again", "Moved again", "Peak ≥"];
+  /** Plans of strategies and corners of the front, from the most bytes to the fewest. */
+  table({ points, corners }) {
+    const heads = ["Plan", "Saved", "Time again", "Ops again", "FLOPs again", "Moved again", "Peak ≥"];
+    const rows = [
+      ...points.label.map((_, place) => [points.saved_bytes[place], this.pointRow(points, place)]),
+      ...corners.cost.map((_, place) => [corners.saved_bytes[place], this.cornerRow(corners, place)]),
+    ];
+    rows.sort((a, b) => b[0] - a[0]);
+    const cells = heads.map((title, place) =>
+      h("th", { scope: "col", class: place ? "right" : "" }, h("span", {}, title)),
+    );
     return h(
       "table",
       {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          heads.map((title, place) => h("th", { scope: "col", class: place ? "right" : "" }, h("span", {}, title))),
-        ),
-      ),
+      h("thead", {}, h("tr", {}, cells)),
       h(
         "tbody",
         {},
-        points.label.map((label, place) =>
-          h(
-            "tr",
-            {
-              class: points.chosen[place] ? "picked" : "",
-              tabIndex: 0,
-              onclick: () => this.pickPoint(place),
-            },
-            h("td", {}, label, points.chosen[place] ? h("span", { class: "muted" }, " (this report)") : null),
-            [
-              bytesText(points.saved_bytes[place]),
-              countText(points.recomputed_ops[place]),
-              costText(points.cost[place]),
-              magnitudeText(points.recompute_flops[place]),
-              bytesText(points.moved_bytes[place]),
-              bytesText(points.peak_bytes[place]),
-            ].map((text) => h("td", { class: "right" }, text)),
-          ),
-        ),
+        rows.map(([, row]) => row),
       ),
     );
+  }
+
+  row(label, texts, pick, chosen = false) {
+    const cells = texts.map((text) => h("td", { class: "right" }, text));
+    const pressed = (event) => event.key === "Enter" && pick();
+    return h(
+      "tr",
+      { class: chosen ? "mine" : "", tabIndex: 0, onclick: pick, onkeydown: pressed },
+      h("td", {}, label),
+      cells,
+    );
+  }
+
+  pointRow(points, place) {
+    const texts = [
+      bytesText(points.saved_bytes[place]),
+      costText(points.cost[place]),
+      countText(points.recomputed_ops[place]),
+      magnitudeText(points.recompute_flops[place]),
+      bytesText(points.moved_bytes[place]),
+      bytesText(points.peak_bytes[place]),
+    ];
+    const mine = points.chosen[place];
+    const label = [h("strong", {}, points.label[place]), mine ? h("span", { class: "muted" }, " (this report)") : null];
+    return this.row(label, texts, () => this.pickPoint(place), mine);
+  }
+
+  cornerRow(corners, place) {
+    const texts = [bytesText(corners.saved_bytes[place]), costText(corners.cost[place]), "", "", "", ""];
+    const words = corners.arguments[place].replace("--strategy ", "");
+    return this.row(words, texts, () => this.pick(corners, place, "This corner of the front"));
   }
 
   pickPoint(place) {
     const { points } = report.trade_off;
-    const saved = bytesText(points.saved_bytes[place]);
-    this.pick(
-      `${points.label[place]}: saves ${saved}, ${costText(points.cost[place])} to run again`,
-      points.arguments[place],
-    );
+    this.pick(points, place, points.label[place]);
   }
 
-  pick(what, words) {
-    const command = `${report.verdict.partition} ${words}`;
+  /** Shows what a plan saves in the graph, how that differs from this report's, and the command that gives it. */
+  pick(table, place, label) {
+    const saved = table.saved.map((region) => listsOf(region, "nodes")(place));
+    const here = regions.map(
+      (region) => new Set(region.data.saved.values.node.filter((node) => region.flags(node) & SAVED)),
+    );
+    const both = saved.flatMap((nodes, region) => nodes.filter((node) => here[region].has(node))).length;
+    const fewer = here.reduce((sum, nodes) => sum + nodes.size, 0) - both;
+    const more = saved.reduce((sum, nodes) => sum + nodes.length, 0) - both;
+    const command = `${report.verdict.partition} ${table.arguments[place]}`;
+    const difference =
+      fewer || more ? `; not saved there ${countText(fewer)}, saved there only ${countText(more)}` : "";
     fill(
       this.picked,
-      `${what}. `,
+      h("strong", {}, label),
+      ` saves ${bytesText(table.saved_bytes[place])}, ${costText(table.cost[place])} to run again${difference}. `,
       h("code", {}, command),
       " ",
       copyButton(() => command),
     );
+    mark(saved[state.region], "tradeoff");
   }
 
   show() {
     const { points, corners } = report.trade_off;
     const costs = points[this.axis];
-    const front = this.axis === "cost" ? corners : [];
+    const front = this.axis === "cost" ? corners.saved_bytes.map((nbytes, place) => [nbytes, corners.cost[place]]) : [];
     const most = Math.max(1, ...points.saved_bytes, ...front.map(([nbytes]) => nbytes));
     const dearest = Math.max(1, ...costs, ...front.map(([, cost]) => cost));
     const x = (cost) => CHART.left + (cost / dearest) * (CHART.right - CHART.left);
@@ -170,18 +196,17 @@ class TradeOff {
     const line = front.map(([nbytes, cost]) => `${x(cost)},${y(nbytes)}`).join(" ");
     const edge = `${x(front[0][1])},${CHART.bottom} ${line} ${x(front.at(-1)[1])},${CHART.bottom}`;
     drawing.append(svg("polygon", { class: "below", points: edge }), svg("polyline", { class: "front", points: line }));
-    for (const [nbytes, cost, words] of front) {
+    front.forEach(([nbytes, cost], place) => {
       const corner = svg("circle", {
         class: "corner",
         cx: x(cost),
         cy: y(nbytes),
         r: 3.5,
-        onclick: () =>
-          this.pick(`A corner of the front: saves ${bytesText(nbytes)}, ${costText(cost)} to run again`, words),
+        onclick: () => this.pick(report.trade_off.corners, place, "This corner of the front"),
       });
       corner.append(svg("title", {}, `${bytesText(nbytes)} saved, ${costText(cost)} to run again`));
       drawing.append(corner);
-    }
+    });
   }
 
   points(drawing, points, costs, x, y) {
