@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -11,6 +11,7 @@ from aotcli.analysis.assemble import decision_of
 from aotcli.analysis.cost import traffic
 from aotcli.analysis.cut import cut
 from aotcli.analysis.lifetimes import Lifetimes, trace_lifetimes
+from aotcli.analysis.op_names import storage_maker
 from aotcli.analysis.rollup import Rollup, roll_up
 from aotcli.analysis.summary import Plan, summarize_plan_recomputed
 from aotcli.ir.difference import Difference
@@ -25,8 +26,8 @@ class FrontPoint:
     """One plan of the trade-off: what it saves, and what that costs.
 
     `moved_bytes` is what its recomputed ops read and write, each run alone: pointwise ops have no FLOPs, and are not
-    free. `cost` is in the trade-off's unit. `arguments` are the command-line words that ask for it. `saved` names the
-    activations that it saves, region by region. `chosen` marks the report's own plan.
+    free. `cost` is in the trade-off's unit. `arguments` are the command-line words that ask for it. `saved` names, for
+    each region, the nodes that make the memory that it saves. `chosen` marks the report's own plan.
     """
 
     label: str
@@ -131,11 +132,16 @@ def front_point(trace: Trace, plan: Plan, arguments: str, *, cost: int = 0, chos
         peak_bytes=plan.peak_bytes,
         cost=cost,
         saved=tuple(
-            tuple(value.name for value in each.saved if value.category is Category.ACTIVATION)
-            for each in plan.partitions
+            storage_makers(graph, [value.name for value in each.saved if value.category is Category.ACTIVATION])
+            for graph, each in zip(trace.regions, plan.partitions, strict=True)
         ),
         chosen=chosen,
     )
+
+
+def storage_makers(graph: JointGraph, names: Iterable[str]) -> tuple[str, ...]:
+    """The nodes that made the memory of some values, each once: two views of one are the same saved tensor."""
+    return tuple(dict.fromkeys(storage_maker(graph, name).name for name in names))
 
 
 def moved_bytes(graphs: Sequence[JointGraph], partitions: Sequence[Partition]) -> int:

@@ -8,7 +8,7 @@ from aotcli.analysis.budgeting import Budgeting
 from aotcli.analysis.front import Choice
 from aotcli.analysis.hardware import find_hardware
 from aotcli.analysis.pareto import cost_by_name
-from aotcli.analysis.report import Corner, FrontPoint, TradeOff, add_fronts, front_point
+from aotcli.analysis.report import Corner, FrontPoint, TradeOff, add_fronts, front_point, storage_makers
 from aotcli.analysis.summary import Plan
 from aotcli.api.choice import choose_strategies
 from aotcli.errors import PlanImpossibleError
@@ -55,8 +55,8 @@ def _corners(posed: Sequence[Budgeting | None]) -> tuple[Corner, ...]:
 def _saved(budgeting: Budgeting, choice: Choice) -> tuple[str, ...]:
     """What a choice saves and pays for."""
     tradeoff = budgeting.tradeoff
-    nodes = tradeoff.graph.nodes
-    return tuple(nodes[tradeoff.positions[value]].name for value in sorted(choice.saved) if tradeoff.nbytes[value])
+    positions = [tradeoff.positions[value] for value in sorted(choice.saved) if tradeoff.nbytes[value]]
+    return storage_makers(tradeoff.graph, [tradeoff.graph.nodes[position].name for position in positions])
 
 
 def _points(trace: Trace, plan: Plan, prices: Sequence[Mapping[str, int]]) -> tuple[FrontPoint, ...]:

@@ -11,13 +11,14 @@ const CHART = { left: 78, right: 616, top: 20, bottom: 236, width: 640, height: 
 /** A cost in the trade-off's unit: picoseconds as people read times, or FLOPs. */
 function costText(cost) {
   if (report.trade_off.unit !== "ps") return magnitudeText(cost, "FLOP");
-  if (cost === 0) return "0 s";
+  if (cost < 1000) return cost ? "<1 ns" : "0 s";
   const units = [
     [1e12, "s"],
     [1e9, "ms"],
     [1e6, "µs"],
+    [1e3, "ns"],
   ];
-  const [size, unit] = units.find(([each]) => cost >= 0.9995 * each) ?? [1e6, "µs"];
+  const [size, unit] = units.find(([each]) => cost >= 0.9995 * each) ?? [1e3, "ns"];
   return `${(cost / size).toPrecision(3)} ${unit}`;
 }
 
@@ -77,7 +78,12 @@ class TradeOff {
     const heads = ["Plan", "Saved", "Time again", "Ops again", "FLOPs again", "Moved again", "Peak ≥"];
     const rows = [
       ...points.label.map((_, place) => [points.saved_bytes[place], this.pointRow(points, place)]),
-      ...corners.cost.map((_, place) => [corners.saved_bytes[place], this.cornerRow(corners, place)]),
+      ...corners.cost.flatMap((_, place) =>
+        // Corners that nobody could tell apart are one row.
+        corners.arguments[place] === corners.arguments[place + 1]
+          ? []
+          : [[corners.saved_bytes[place], this.cornerRow(corners, place)]],
+      ),
     ];
     rows.sort((a, b) => b[0] - a[0]);
     const cells = heads.map((title, place) =>
@@ -134,15 +140,16 @@ class TradeOff {
   /** Shows what a plan saves in the graph, how that differs from this report's, and the command that gives it. */
   pick(table, place, label) {
     const saved = table.saved.map((region) => listsOf(region, "nodes")(place));
-    const here = regions.map(
-      (region) => new Set(region.data.saved.values.node.filter((node) => region.flags(node) & SAVED)),
-    );
+    const here = regions.map((region) => {
+      const { maker, category } = region.data.saved.values;
+      return new Set(maker.filter((_, value) => category[value] === "activation"));
+    });
     const both = saved.flatMap((nodes, region) => nodes.filter((node) => here[region].has(node))).length;
     const fewer = here.reduce((sum, nodes) => sum + nodes.size, 0) - both;
     const more = saved.reduce((sum, nodes) => sum + nodes.length, 0) - both;
     const command = `${report.verdict.partition} ${table.arguments[place]}`;
     const difference =
-      fewer || more ? `; not saved there ${countText(fewer)}, saved there only ${countText(more)}` : "";
+      fewer || more ? `. Against this report, ${plural(fewer, "tensor")} fewer and ${countText(more)} others` : "";
     fill(
       this.picked,
       h("strong", {}, label),
