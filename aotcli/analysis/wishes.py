@@ -7,7 +7,7 @@ op that returns several tensors makes several allocations. The first rule that m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -42,7 +42,8 @@ class Wishes:
 
     def renamed(self, replaced: Mapping[str, str]) -> Wishes:
         """The wishes after common subexpressions were merged; what was asked of the one that stands comes first."""
-        return Wishes(_renamed(self.save, replaced), _renamed(self.recompute, replaced))
+        own = self.save.keys() | self.recompute.keys()
+        return Wishes(_renamed(self.save, replaced, own), _renamed(self.recompute, replaced, own))
 
 
 NO_WISHES = Wishes()
@@ -161,10 +162,14 @@ def _matches(graph: JointGraph, rule: PolicyRule, made: Made, member: int) -> bo
     return any(fnmatchcase(name, rule.name) for name in names)
 
 
-def _renamed(wishes: Mapping[str, PolicyRule], replaced: Mapping[str, str]) -> dict[str, PolicyRule]:
+def _renamed(
+    wishes: Mapping[str, PolicyRule], replaced: Mapping[str, str], own: Collection[str]
+) -> dict[str, PolicyRule]:
+    """Wishes by the names that stand; `own` are the names of which anything was asked."""
     renamed = {name: rule for name, rule in wishes.items() if name not in replaced}
     for name, rule in wishes.items():
         while name in replaced:
             name = replaced[name]
-        renamed.setdefault(name, rule)
+        if name not in own:
+            renamed.setdefault(name, rule)
     return renamed
