@@ -59,7 +59,7 @@ readme: $(DEV_STAMP)  ## Write what the README's commands print anew
 PICTURES := docs/pictures
 DRAWN := gpt mlp resnet unet attention several_outputs graph_break dynamic_shapes
 pictures: $(DEV_STAMP)  ## Draw the samples into docs/pictures
-	@mkdir -p $(PICTURES)
+	@mkdir -p $(PICTURES) build
 	@for each in $(DRAWN); do \
 	  $(BIN)/aotcli draw sample_models/$$each.py -o $(PICTURES)/$$each.svg || exit 1; done
 	@$(BIN)/aotcli draw sample_models/gpt.py -o $(PICTURES)/gpt.png
@@ -67,6 +67,8 @@ pictures: $(DEV_STAMP)  ## Draw the samples into docs/pictures
 	@$(BIN)/aotcli draw sample_models/gpt.py --only saved -o $(PICTURES)/gpt-saved.svg
 	@$(BIN)/aotcli draw sample_models/gpt.py --strategy mincut:aggressive=true --against @mincut \
 	  -o $(PICTURES)/gpt-against.svg
+	@$(BIN)/aotcli trace sample_models/gpt.py -q -o build/gpt.aot.json >/dev/null
+	@$(BIN)/python tests/report_pictures.py build/gpt.aot.json $(PICTURES)
 
 test-cuda: $(DEV_STAMP)  ## Run the tests that need a GPU; skipped where there is none
 	$(BIN)/python -m pytest -m cuda $(PYTEST_ARGS)
