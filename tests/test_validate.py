@@ -205,6 +205,57 @@ def test_outputs_that_alias_inputs() -> None:
     assert row(result.validation.strategies[0], "outputs").outcome is Outcome.PASS
 
 
+GLOBALS = """
+import torch
+from torch import nn
+
+table = torch.randn(16)
+scale = torch.randn(16, requires_grad=True)
+net = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16))
+
+
+class Reading(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return (self.linear(x) * table * scale).relu()
+
+
+def model():
+    return Reading()
+
+
+def step(x):
+    return net((x * scale).sin() + table)
+
+
+def inputs():
+    return (torch.randn(8, 16),)
+
+
+def loss(output):
+    return output.square().sum()
+"""
+
+
+@pytest.mark.parametrize("name", ["model", "step"])
+def test_what_a_step_reads_by_name_is_each_copys_own(name: str, tmp_path: Path) -> None:
+    """Eager trains first: were the tensors shared, the compiled step would begin where eager left off."""
+    file = tmp_path / "reading.py"
+    file.write_text(GLOBALS)
+    result = validate(f"{file}:{name}", strategy=STRATEGIES, steps=3, timing=False)
+    assert result.validation.reference == "float64 beside eager"
+    assert not result.validation.notes
+    for strategy in result.validation.strategies:
+        assert strategy.proven, result
+        for check in ("outputs", "parameter gradients", "trained weights"):
+            assert "bitwise" in row(strategy, check).reason, (name, check)
+    if name == "step":
+        assert row(strategy, "buffers and inputs").outcome is Outcome.PASS
+
+
 @pytest.mark.parametrize(("sample", "who"), [("mlp", "torch"), ("several_outputs", "aotcli")])
 def test_what_retain_graph_and_double_backward_do_is_said(sample: str, who: str) -> None:
     """torch refuses where it saved a parameter or gave a buffer away; aotcli in every other case."""

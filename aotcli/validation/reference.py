@@ -15,13 +15,13 @@ from pathlib import Path
 import torch
 
 from aotcli.capture.user_error import describe_error, explain_error
-from aotcli.capture.workload import BuiltWorkload
 from aotcli.errors import WorkloadError
 from aotcli.validation.allocator import measure_peak
 from aotcli.validation.closeness import Expected, same, within_rounding
 from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.precise_random import DrawsNarrow
 from aotcli.validation.subject import (
+    Original,
     StepRun,
     Subject,
     Tensors,
@@ -78,12 +78,12 @@ class Reference:
         return "eager alone" if self.precise is None else "float64 beside eager"
 
 
-def make_reference(built: BuiltWorkload, seed: int, steps: int, root: Path, *, relaid: bool) -> Reference:
+def make_reference(original: Original, seed: int, steps: int, root: Path, *, relaid: bool) -> Reference:
     """Run the step in eager; with `relaid`, channels last as well where it has convolutions.
 
     Raises WorkloadError where the model fails in eager, EnvironmentProblem where memory does not suffice.
     """
-    subject = Subject(built)
+    subject = Subject(original)
     try:
         eager = whole_run(subject, seed, steps)
     except Exception as error:  # the user's model may raise anything
@@ -95,14 +95,14 @@ def make_reference(built: BuiltWorkload, seed: int, steps: int, root: Path, *, r
             fix="run one training step of it without aotcli and mend that first",
         ) from error
     notes: list[str] = []
-    again: WholeRun | None = whole_run(Subject(built), seed, steps)
+    again: WholeRun | None = whole_run(Subject(original), seed, steps)
     if _equal(eager, again):
         again = None
     else:
         notes.append("the model is not deterministic: eager gave other numbers the second time; compared within that")
-    precise, note = _precise(built, seed, steps, eager)
+    precise, note = _precise(original, seed, steps, eager)
     notes += [note] if note else []
-    other = _channels_last(built, seed, steps, eager, precise) if relaid else None
+    other = _channels_last(original, seed, steps, eager, precise) if relaid else None
     if other is not None:
         notes.append("Inductor lays convolutions out channels last: eager's error is that of its worse layout")
     if not eager.step.differentiable:
@@ -125,7 +125,7 @@ def _equal(left: WholeRun, right: WholeRun) -> bool:
     return all(same(*pair) for pair in (*pairs, (left.weights, right.weights)))
 
 
-def _precise(built: BuiltWorkload, seed: int, steps: int, eager: WholeRun) -> tuple[WholeRun | None, str]:
+def _precise(original: Original, seed: int, steps: int, eager: WholeRun) -> tuple[WholeRun | None, str]:
     """The float64 run, or None and why."""
     tensors = (*eager.step.state.values(), *eager.step.outputs.values())
     dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
@@ -134,7 +134,7 @@ def _precise(built: BuiltWorkload, seed: int, steps: int, eager: WholeRun) -> tu
         return None, "" if torch.float64 in dtypes else "nothing floats: compared for equality"
     try:
         with DrawsNarrow(narrow) if eager.step.drew else nullcontext():
-            found = whole_run(Subject(built).to_float64(), seed, steps)
+            found = whole_run(Subject(original).to_float64(), seed, steps)
     except Exception as error:  # noqa: BLE001 - the user's model may raise anything when its dtype is another
         first = describe_error(error).splitlines()[0]
         return None, f"no float64 reference: the step raised {first}"
@@ -147,16 +147,16 @@ def _precise(built: BuiltWorkload, seed: int, steps: int, eager: WholeRun) -> tu
 
 
 def _channels_last(
-    built: BuiltWorkload, seed: int, steps: int, eager: WholeRun, precise: WholeRun | None
+    original: Original, seed: int, steps: int, eager: WholeRun, precise: WholeRun | None
 ) -> WholeRun | None:
     """Eager's run in the layout of Inductor's convolutions; None where it has none, or gives more than other rounding.
 
     A step that draws random numbers draws them in the order of memory: it would be another step.
     """
-    if eager.step.drew or not any(parameter.dim() in (4, 5) for parameter in built.step.parameters()):
+    if eager.step.drew or not any(parameter.dim() in (4, 5) for parameter in original.built.step.parameters()):
         return None
     try:
-        found = whole_run(Subject(built).to_channels_last(), seed, steps)
+        found = whole_run(Subject(original).to_channels_last(), seed, steps)
     except Exception:  # noqa: BLE001 - the user's model may ask for a layout of its own
         return None
     finally:

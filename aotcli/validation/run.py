@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from aotcli.capture import torch_private
+from aotcli.capture.loaders.file import own_modules_kept
 from aotcli.capture.recorder import LiveRegion
 from aotcli.capture.torch_private_validate import uncached
 from aotcli.capture.trace import capture, quiet
@@ -43,7 +44,7 @@ from aotcli.validation.evidence import Evidence
 from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.observer import Observer
 from aotcli.validation.reference import Reference, WholeRun, make_reference, whole_run
-from aotcli.validation.subject import StepRun, Subject, generators_restored
+from aotcli.validation.subject import Original, StepRun, Subject, generators_restored
 from aotcli.validation.unfused import Unfused
 
 Check = Callable[[Evidence], CheckResult | list[CheckResult]]
@@ -133,10 +134,11 @@ def _validate(
 ) -> Validation:
     progress("running the step in eager")
     relaid = demands.backend == "inductor"
-    reference = make_reference(built, settings.seed, demands.steps, workload.root, relaid=relaid)
+    original = Original(built)
+    reference = make_reference(original, settings.seed, demands.steps, workload.root, relaid=relaid)
     progress("capturing the graph that is shown")
     shown, notes = _shown(workload, settings)
-    runner = _Runner(built, settings, demands, reference, shown, progress)
+    runner = _Runner(original, settings, demands, reference, shown, progress)
     validated = tuple(runner.validate(label, strategy) for label, strategy in strategies)
     if demands.backend == "inductor" and reference.eager.step.drew:
         notes = (*notes, "compiled with fallback_random: Inductor draws eager's random numbers")
@@ -164,9 +166,12 @@ def _validate(
 def _shown(workload: Workload, settings: CaptureSettings) -> tuple[tuple[LiveRegion, ...] | None, tuple[str, ...]]:
     """The regions that are shown for a model; None and why where they cannot be captured."""
     try:
-        captured = capture(workload, settings)
+        with own_modules_kept():
+            captured = capture(workload, settings)
     except AotcliError as error:
         return None, (f"the graph cannot be shown: {error.what}",)
+    finally:
+        torch_private.reset_dynamo()
     return captured.regions, captured.trace.notes
 
 
@@ -178,7 +183,7 @@ def _device_name(device: torch.device) -> str | None:
 class _Runner:
     """Compiles and judges one strategy after another against one reference."""
 
-    built: BuiltWorkload
+    original: Original
     settings: CaptureSettings
     demands: Demands
     reference: Reference
@@ -237,7 +242,7 @@ class _Runner:
 
     def _compiled(self, observer: Observer) -> Subject:
         backend = Backend(self.demands.backend, observer)
-        return Subject(self.built, lambda step: torch.compile(step, backend=backend))
+        return Subject(self.original, lambda step: torch.compile(step, backend=backend))
 
     def first_step(self, strategy: Strategy | str, *, eager_random: bool) -> StepRun:
         """The first step of another copy: under another strategy, or with Inductor's own random numbers."""
@@ -250,7 +255,7 @@ class _Runner:
         chosen = load_strategy(strategy) if isinstance(strategy, str) else strategy
         with uncached(eager_random=False):
             backend = Unfused(Observer(chosen, self.demands.rng))
-            subject = Subject(self.built, lambda step: torch.compile(step, backend=backend))
+            subject = Subject(self.original, lambda step: torch.compile(step, backend=backend))
             return subject.watched_step(self.settings.seed)
 
     @functools.cached_property

@@ -7,7 +7,7 @@ compared tensor by tensor. Results are moved to the CPU: the device holds no mor
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ from aotcli.capture.torch_private import pytree
 from aotcli.capture.torch_private_validate import HandedOver, handed_over
 from aotcli.capture.workload import BuiltWorkload
 from aotcli.errors import WorkloadError
+from aotcli.validation.shared import SharedTensors
 
 Tensors = dict[str, Tensor]
 
@@ -83,10 +84,23 @@ def state_of(step: StepRun) -> Tensors:
     return step.state
 
 
+class Original:
+    """What copies are made from: a built workload, which never runs itself. `state` is what every copy starts from."""
+
+    def __init__(self, built: BuiltWorkload) -> None:
+        self.built = built
+        self.shared = SharedTensors.of(built.constants)
+        named = {**dict(built.step.named_buffers()), **dict(built.step.named_parameters())}
+        inputs = named_inputs(built.input_names, built.args, built.kwargs)
+        found = {**_named(named), **dict(_numbered(self.shared.start)), **inputs}
+        self.state = {name: tensor.detach().to("cpu") for name, tensor in found.items()}
+
+
 class Subject:
     """A copy of a workload with its own weights and inputs. `run` is the step as compiled, or the plain step."""
 
-    def __init__(self, built: BuiltWorkload, compiled: Callable[[nn.Module], Any] | None = None) -> None:
+    def __init__(self, original: Original, compiled: Callable[[nn.Module], Any] | None = None) -> None:
+        built = original.built
         try:
             self.step, self.args, self.kwargs = copy.deepcopy((built.step, built.args, built.kwargs))
         except (RuntimeError, TypeError, NotImplementedError) as error:
@@ -97,13 +111,15 @@ class Subject:
             ) from error
         self.run: Any = self.step if compiled is None else compiled(self.step)
         self.names = built.input_names
-        self.constants = built.constants
         self.device = _device_of(self.step, self.args, self.kwargs)
-        self._initial = self._state(named_inputs(self.names, self.args, self.kwargs))
+        self._shared = original.shared
+        self._values = original.shared.values()
+        self._initial = original.state
 
     def to_float64(self) -> Subject:
         """The same in double precision, in place."""
         self.step.double()
+        self._shared.to_float64(self._values)
         self.args, self.kwargs = pytree.tree_map(_doubled, (self.args, self.kwargs))
         return self
 
@@ -117,12 +133,17 @@ class Subject:
     @property
     def parameters(self) -> Tensors:
         named = dict(self.step.named_parameters())
-        constants = {f"constant{i}": t for i, t in enumerate(self.constants) if t.requires_grad and t.is_leaf}
-        return {name.removeprefix("model."): tensor for name, tensor in {**named, **constants}.items()}
+        return {**_named(named), **{name: tensor for name, tensor in self._constants() if tensor.requires_grad}}
 
     @property
     def buffers(self) -> Tensors:
-        return {name.removeprefix("model."): tensor for name, tensor in self.step.named_buffers()}
+        named = dict(self.step.named_buffers())
+        return {**_named(named), **{name: tensor for name, tensor in self._constants() if not tensor.requires_grad}}
+
+    def _constants(self) -> list[tuple[str, Tensor]]:
+        """What the step reads and does not own, by number, with the values of this copy in it."""
+        self._shared.put(self._values)
+        return _numbered(self._shared.tensors)
 
     def inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """A fresh copy of the inputs; marks of dynamic dimensions are kept."""
@@ -134,6 +155,7 @@ class Subject:
 
     def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Tensor]:
         """The outputs that are tensors, by place."""
+        self._shared.put(self._values)
         leaves, _ = pytree.tree_flatten(self.run(*args, **kwargs))
         return {f"output {i}": leaf for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
 
@@ -180,7 +202,22 @@ class Subject:
         return frozenset(name for name, after in found.state.items() if not _same_bytes(before.get(name), after))
 
     def _state(self, inputs: Tensors) -> Tensors:
-        return {name: kept(tensor) for name, tensor in {**self.buffers, **self.parameters, **inputs}.items()}
+        """What the step may have changed; what it has not is not copied."""
+        found = {name: kept(tensor) for name, tensor in {**self.buffers, **self.parameters, **inputs}.items()}
+        for name, tensor in found.items():
+            before = self._initial.get(name)
+            if tensor.layout is torch.strided and _same_bytes(before, tensor):
+                found[name] = self._initial[name]
+        return found
+
+
+def _named(tensors: Tensors) -> Tensors:
+    """Tensors of a step by the names that they have in the model."""
+    return {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+
+
+def _numbered(constants: Iterable[Tensor]) -> list[tuple[str, Tensor]]:
+    return [(f"constant{i}", tensor) for i, tensor in enumerate(constants)]
 
 
 def _device_of(step: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:

@@ -78,6 +78,24 @@ def fresh_imports() -> Iterator[None]:
 _IMPORTED: set[str] = set()
 
 
+@contextmanager
+def own_modules_kept() -> Iterator[None]:
+    """Leave the user's modules as they are now, whatever is defined anew meanwhile.
+
+    Dynamo looks globals up in the module of a function's name: a model that runs after another definition of the same
+    file would find that one's.
+    """
+    before, imported = {name: sys.modules[name] for name in own_modules()}, set(_IMPORTED)
+    try:
+        yield
+    finally:
+        for name in _IMPORTED - before.keys():
+            sys.modules.pop(name, None)
+        sys.modules.update(before)
+        _IMPORTED.clear()
+        _IMPORTED.update(imported)
+
+
 def _run_file(file: Path, root: Path) -> tuple[dict[str, Any], bool]:
     """The names that a model file defines, and whether they were made now, so that nothing else uses them.
 
