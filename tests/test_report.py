@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from html.parser import HTMLParser
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -356,6 +357,12 @@ class TestPage:
         x = g.input("x", (2, 2))
         trace = sample_trace(dataclasses.replace(g.build([x], [None]), has_backward=False))
         assert data(trace)["regions"][0]["picture"]["views"][0]["boxes"]["x"] == []
+
+    @pytest.mark.parametrize("sample", ["dynamic_shapes", "graph_break"])
+    def test_of_a_real_capture(self, captured: Callable[[str, str], Any], sample: str) -> None:
+        found = data(captured(sample, "inductor").trace, against="@save-all")
+        assert len(found["regions"]) == (3 if sample == "graph_break" else 1)
+        assert all(region["picture"]["views"][0]["boxes"]["x"] for region in found["regions"])
 
     def test_file_name_is_fit_for_a_file(self) -> None:
         trace = sample_trace(layered(2))

@@ -170,9 +170,10 @@ class GraphView {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width || !this.arrangement) return;
     const margin = 14;
+    const legend = byId("graph-legend").offsetHeight;
     const { left, width: wide, height: high } = this.arrangement;
     const across = (width - 2 * margin) / Math.max(1, wide);
-    const down = (height - 2 * margin) / Math.max(1, high);
+    const down = (height - 2 * margin - legend) / Math.max(1, high);
     let scale = Math.min(across, down, 1.15);
     if (!whole && scale < 0.55) scale = Math.min(Math.max(across, 0.5), 0.9);
     this.place = { scale, x: (width - wide * scale) / 2 - left * scale, y: margin };
