@@ -21,7 +21,7 @@ from fnmatch import fnmatchcase
 
 from aotcli.analysis.layers import layer_pattern
 from aotcli.analysis.patterns import is_line, matches_line, matches_module, matches_op, op_names
-from aotcli.analysis.wishes import made_values, matches_rule
+from aotcli.analysis.wishes import Made, made_values, matches_rule
 from aotcli.errors import InputError
 from aotcli.ir.joint import JointGraph, Node, NodeKind
 from aotcli.ir.policy import Action, PolicyRule
@@ -47,24 +47,36 @@ class Found:
         return tuple(replace(rule, action=action, label=label) for rule in self.rules)
 
 
-def find(graphs: Sequence[JointGraph], pattern: str) -> Found:
-    """What `pattern` means in the regions of a trace. Raises InputError where nothing matches, with what is near."""
+def find(graphs: Sequence[JointGraph], pattern: str, memory: Sequence[Sequence[Made]] | None = None) -> Found:
+    """What `pattern` means in the regions of a trace; `memory` is what their forwards make, where it is known already.
+
+    A reading that means memory of the forward comes before one that means other nodes only. Raises InputError where
+    nothing matches, with what is near.
+    """
     regions = tuple(range(len(graphs)))
     text = pattern.strip()
     before, colon, after = text.partition(":")
     named = [number for number, graph in enumerate(graphs) if graph.name == before]
     if colon and named and after:
         regions, text = tuple(named), after
-    chosen = [graphs[number] for number in regions]
     restricted = text != pattern.strip()
     text, sizes = _sizes(text)
-    if text:
-        for kind, plain in _meanings(chosen, text):
-            rules = [replace(rule, min_bytes=sizes[0], max_bytes=sizes[1]) for rule in plain]
-            matching = [r for r in regions if any(_any_match(graphs[r], rule) for rule in rules)]
-            if matching:
-                return Found(pattern, tuple(rules), tuple(matching), kind == "name", restricted)
-    raise _nothing(chosen, pattern, text)
+    chosen = [graphs[number] for number in regions]
+    made = [made_values(graph) for graph in graphs] if memory is None else memory
+    other: Found | None = None
+    for kind, plain in _meanings(chosen, text) if text else ():
+        rules = tuple(replace(rule, min_bytes=sizes[0], max_bytes=sizes[1]) for rule in plain)
+        matching = tuple(r for r in regions if _means_memory(graphs[r], rules, made[r]))
+        if matching:
+            return Found(pattern, rules, matching, kind == "name", restricted)
+        matching = () if sizes != (None, None) else tuple(r for r in regions if _means_nodes(graphs[r], rules))
+        if matching:
+            other = other or Found(pattern, rules, matching, kind == "name", restricted)
+        if other is not None and other.exact:
+            break
+    if other is None:
+        raise _nothing(chosen, pattern, text)
+    return other
 
 
 def _sizes(text: str) -> tuple[str, tuple[int | None, int | None]]:
@@ -89,10 +101,13 @@ def matches_node(graph: JointGraph, rule: PolicyRule, node: Node) -> bool:
     return rule.name is None or fnmatchcase(node.name, rule.name)
 
 
-def _any_match(graph: JointGraph, rule: PolicyRule) -> bool:
-    if rule.sizes:
-        return any(matches_rule(graph, rule, made) for made in made_values(graph))
-    return any(node.kind is not NodeKind.OUTPUT and matches_node(graph, rule, node) for node in graph.nodes)
+def _means_memory(graph: JointGraph, rules: Sequence[PolicyRule], memory: Sequence[Made]) -> bool:
+    return any(matches_rule(graph, rule, made) for made in memory for rule in rules)
+
+
+def _means_nodes(graph: JointGraph, rules: Sequence[PolicyRule]) -> bool:
+    nodes = (node for node in graph.nodes if node.kind is not NodeKind.OUTPUT)
+    return any(matches_node(graph, rule, node) for node in nodes for rule in rules)
 
 
 def _meanings(graphs: Sequence[JointGraph], text: str) -> Iterator[tuple[str, list[PolicyRule]]]:

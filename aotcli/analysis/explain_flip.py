@@ -83,7 +83,7 @@ def candidates(regions: Sequence[PlannedRegion], group: Group, action: Action) -
 
 def _found(regions: Sequence[PlannedRegion], pattern: str) -> Found | None:
     try:
-        return find([region.graph for region in regions], pattern)
+        return find([region.graph for region in regions], pattern, [region.all_made for region in regions])
     except InputError:  # a word that means nothing as a pattern
         return None
 

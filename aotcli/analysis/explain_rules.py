@@ -133,9 +133,8 @@ def _materialized(problem: Problem, position: int) -> list[Fact]:
 
 def _distance(problem: Problem, position: int) -> list[Fact]:
     distance, limit = problem.roles.dist_from_backward[position], problem.heuristic.max_distance
-    return [
-        _fact("it is {} steps from the backward, more than {}", (distance, Quantity.COUNT), (limit, Quantity.COUNT))
-    ]
+    text = "its distance from the backward is {} ops, and the limit {}"
+    return [_fact(text, (distance, Quantity.COUNT), (limit, Quantity.COUNT))]
 
 
 def _reduction(problem: Problem, position: int) -> list[Fact]:

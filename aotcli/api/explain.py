@@ -165,7 +165,7 @@ def explain(
     if wishes:
         plan = dataclasses.replace(plan, partitions=tuple(region.partition for region in after), usage=())
     if pattern is not None:
-        groups = groups_of(after, find(graphs, pattern))
+        groups = groups_of(after, find(graphs, pattern, [region.all_made for region in after]))
     else:
         groups = [] if wishes else largest_groups(after)
     return ExplanationResult(

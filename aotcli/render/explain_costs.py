@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from aotcli.analysis.layers import UNKNOWN_MODULE
 from aotcli.analysis.op_names import op_label
 from aotcli.ir.difference import Fate
-from aotcli.ir.explanation import Chain, ChainSource, Change, Estimate, Explanation, Flip, SourceKind
+from aotcli.ir.explanation import Chain, ChainSource, Change, ChangeRow, Estimate, Explanation, Flip, SourceKind
 from aotcli.render.explain_phrases import MOST, joined, listed, place_text
 from aotcli.render.units import bytes_text, change_text, magnitude_text, percent_text, plural
 
@@ -95,12 +96,14 @@ def _instead(change: Change) -> str:
     rows = change.newly_saved
     if not rows:
         return "nothing else has to be saved"
-    texts = [
-        f"{row.what} of {row.module}{f' ×{row.count}' if row.count > 1 else ''}, {bytes_text(row.nbytes)}"
-        for row in rows
-    ]
+    texts = [f"{_row(row)}, {bytes_text(row.nbytes)}" for row in rows]
     more = f"; and {len(rows) - MOST} more" if len(rows) > MOST else ""
     return f"to be saved: {'; '.join(texts[:MOST])}{more}"
+
+
+def _row(row: ChangeRow) -> str:
+    module = "" if row.module == UNKNOWN_MODULE else f" of {row.module}"
+    return f"{row.what}{module}{f' ×{row.count}' if row.count > 1 else ''}"
 
 
 def _freed(change: Change) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from aotcli.analysis.layers import UNKNOWN_MODULE
 from aotcli.ir.difference import Fate
 from aotcli.ir.explanation import Explanation, Fact, Quantity, Reader, Weight
 from aotcli.render.explain_costs import Lines, chain_texts, flip_lines
@@ -36,7 +35,11 @@ def headline(explanation: Explanation, saved_bytes: int, several_regions: bool) 
 
 def _what(explanation: Explanation) -> str:
     what = explanation.place.what
-    return what if explanation.modules == "?" or _is_placeholder(explanation) else f"{what} of {explanation.modules}"
+    return (
+        what
+        if explanation.modules == UNKNOWN_MODULE or _is_placeholder(explanation)
+        else f"{what} of {explanation.modules}"
+    )
 
 
 def _is_placeholder(explanation: Explanation) -> bool:
@@ -79,7 +82,7 @@ def _origin(explanation: Explanation) -> str:
 def _by_fate(explanation: Explanation) -> Lines:
     """What there is to say of values about which nothing is decided."""
     lead = places_text(explanation.leads_to)
-    readers = [("read by", text) for text in _readers(explanation.readers)] if explanation.readers else []
+    readers = [("read by", text) for text in _readers(explanation)] if explanation.readers else []
     if explanation.fate is Fate.KEPT:
         return readers
     if explanation.fate is Fate.FORWARD:
@@ -91,7 +94,7 @@ def _by_fate(explanation: Explanation) -> Lines:
 
 
 def _saved(explanation: Explanation) -> Lines:
-    lines = [("read by", text) for text in _readers(explanation.readers)]
+    lines = [("read by", text) for text in _readers(explanation)]
     reason = explanation.reason
     if reason is not None:
         facts = [fact_text(fact) for fact in explanation.facts]
@@ -115,7 +118,7 @@ def _no_facts(rule: str, explanation: Explanation) -> str:
 
 
 def _recomputed(explanation: Explanation) -> Lines:
-    lines = [("read by", text) for text in _readers(explanation.readers)]
+    lines = [("read by", text) for text in _readers(explanation)]
     if explanation.chain is not None:
         lines += [("rerun", text) for text in chain_texts(explanation.chain, explanation.count)]
     if not explanation.notes:
@@ -123,11 +126,12 @@ def _recomputed(explanation: Explanation) -> Lines:
     return lines
 
 
-def _readers(readers: Sequence[Reader]) -> list[str]:
+def _readers(explanation: Explanation) -> list[str]:
     """Readers that look alike as one, the first few of them."""
     texts: dict[str, int] = {}
-    for reader in readers:
-        text = _reader(reader)
+    own = {*explanation.names, *explanation.saved_as}
+    for reader in explanation.readers:
+        text = f"the caller, as the gradient of {reader.gradient_of}" if reader.place.name in own else _reader(reader)
         texts[text] = texts.get(text, 0) + 1
     shown = [text if count == 1 else f"{count} × {text}" for text, count in texts.items()]
     if len(shown) > MOST:
