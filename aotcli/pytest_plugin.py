@@ -185,8 +185,16 @@ class AotGraph:
             pytest.fail(render_model_text(found, _page()).rstrip(), pytrace=False)
         assert found.now is not None  # only an ERROR has none
         if verdict is Verdict.BETTER:
-            self._item.user_properties.append((_NOTE, render_model_text(found, _page()).rstrip()))
+            self._item.user_properties.append((_NOTE, _better_text(found)))
         return found.now
+
+
+def _better_text(found: ModelCheck) -> str:
+    """What fell, and the command that makes it the baseline."""
+    from aotcli.render.check_words import LABELS, gain_text
+
+    gains = [" ".join(f"{LABELS[gain.quantity]} {gain_text(gain)}".split()) for gain in found.gains]
+    return f"{found.model.name} is better than its baseline: {', '.join(gains)}\n  hold it: {found.accept_command}"
 
 
 def _test_id(item: pytest.Item) -> str:

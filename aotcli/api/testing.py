@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 _GROWING = (Quantity.SAVED, Quantity.PEAK)
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.\-]+")
 _LONGEST_NAME = 100
+_WORDS = r"\w+(?:-\w+)*"
+# Folders and a module in small letters, classes in capitals, a function, parameters, a part: ids of this form have
+# names that no other id has.
+_PLAIN_ID = re.compile(
+    rf"(?:(?![A-Z]){_WORDS}/)*(?![A-Z])\w+\.py(?:::[A-Z]\w*)*::(?![A-Z])\w+(?:\[{_WORDS}\])?(?:--{_WORDS})?", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +104,16 @@ def parse_structure(text: str) -> Structure:
 def baseline_name(test_id: str, part: str | None = None) -> str:
     """The name of a test's baseline: its id as a file's name may be, with `part` where a test has several.
 
-    ``tests/test_net.py::TestNet::test_memory[bf16]`` is ``tests.test_net.TestNet.test_memory-bf16``. What a file's name
-    cannot say is told apart by a few digits of a hash.
+    ``tests/test_net.py::TestNet::test_memory[bf16]`` is ``tests.test_net.TestNet.test_memory-bf16``, and its part
+    ``decoder`` has ``--decoder`` after it. An id that holds what a file's name cannot say, or that could be mistaken
+    for another, is told apart by a few digits of a hash.
     """
-    text = f"{test_id}.{part}" if part is not None else test_id
-    path, colons, rest = text.partition("::")
-    plain = f"{path.removesuffix('.py').replace('/', '.')}{colons}{rest}".replace("::", ".").replace("[", "-", 1)
-    plain = re.sub(r"\](?=\.|$)", "", plain, count=1)
-    name = _NOT_IN_A_NAME.sub("-", plain).strip("-.")
-    if name != plain or len(name) > _LONGEST_NAME or name.endswith(".new"):
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        name = f"{name[:_LONGEST_NAME].rstrip('-.')}-{digest}".removeprefix("-")
+    text = f"{test_id}--{part}" if part is not None else test_id
+    name = re.sub(r"\.py(?=::)", "", text, count=1).replace("::", ".").replace("/", ".").replace("[", "-", 1)
+    name = re.sub(r"\](?=$|--)", "", name, count=1)
+    if not _PLAIN_ID.fullmatch(text) or len(name) > _LONGEST_NAME:
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        name = f"{_NOT_IN_A_NAME.sub('-', name).lstrip('-.')[:_LONGEST_NAME]}-{digest}".lstrip("-")
     check_name(name)
     return name
 
