@@ -85,7 +85,9 @@ def stack(
             gr = g.pointwise("aten.where.self", gr, r, **_at(i, "", 9))
         gh = backward(g, gr, h, _at(i, "", 8))
         grads += [_gradient(g, source, gh, (width, 2 * width), dtype, _at(i, "fc", 7))]
-        t = g.pointwise("aten.add.Tensor", t, _back(g, gh, fc, (batch, width), dtype, _at(i, "fc", 7)), **_at(i, "", 11))
+        t = g.pointwise(
+            "aten.add.Tensor", t, _back(g, gh, fc, (batch, width), dtype, _at(i, "fc", 7)), **_at(i, "", 11)
+        )
     return g.build([out], [*reversed(grads), None])
 
 
@@ -102,7 +104,7 @@ def _at(i: int, name: str, line: int) -> dict[str, Any]:
 
 
 def _gradient(g: GraphBuilder, x: Ref, t: Ref, shape: tuple[int, int], dtype: str, at: dict[str, Any]) -> Ref:
-    xt = g.view(x, shape[:1] + (g.value(x).shape[0],), target="aten.t.default", backward=True, **at)
+    xt = g.view(x, (*shape[:1], g.value(x).shape[0]), target="aten.t.default", backward=True, **at)
     return g.matmul(xt, t, shape, dtype=dtype, **at)
 
 
