@@ -52,7 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    marks = [mark.name for mark in item.iter_markers() if mark.name in LIMITS]
+    # A mark on a class or a module is for those of its tests that take the fixture.
+    marks = [mark.name for mark in item.own_markers if mark.name in LIMITS]
     if marks and "aot_graph" not in getattr(item, "fixturenames", ()):
         _fail(
             f"the mark {marks[0]} has no effect: this test does not use the fixture aot_graph",

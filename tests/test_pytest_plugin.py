@@ -268,6 +268,17 @@ class TestNet:
         result.assert_outcomes(errors=1)
         result.stdout.fnmatch_lines(["the mark limit_saved has no effect: this test does not use the fixture*"])
 
+    def test_a_mark_on_a_class_is_for_those_that_take_the_fixture(self, pytester: pytest.Pytester) -> None:
+        body = """
+@pytest.mark.limit_saved('1 GiB')
+class TestNet:
+    def test_memory(self, aot_graph):
+        aot_graph.check(step())
+    def test_other(self): pass
+"""
+        write(pytester, body)
+        run(pytester).assert_outcomes(passed=2)
+
     def test_a_limit_and_no_check(self, pytester: pytest.Pytester) -> None:
         write(pytester, "@pytest.mark.limit_saved('1 GiB')\ndef test_memory(aot_graph): pass\n")
         result = run(pytester)
@@ -373,6 +384,16 @@ class TestModels:
         text = result.stdout.str()
         for word in ("Traceback", "During handling", "torch.__trace"):
             assert word not in text, word
+
+    def test_the_example_of_the_documentation(self, pytester: pytest.Pytester) -> None:
+        text = (TESTS.parent / "docs" / "pytest.md").read_text(encoding="utf-8")
+        (pytester.path / "test_example.py").write_text(text.partition("```python\n")[2].partition("```")[0])
+        net = "from torch import nn\n\ndef Net():\n    return nn.Sequential(nn.Linear(64, 64), nn.GELU())\n"
+        (pytester.path / "net.py").write_text(net)
+        pytester.syspathinsert()
+        run(pytester).assert_outcomes(passed=1, failed=1)
+        accept("test_example.test_step")
+        run(pytester).assert_outcomes(passed=2)
 
 
 class TestProcesses:
