@@ -160,7 +160,7 @@ def test_parameters_and_inputs_are_shown_on_request() -> None:
     hidden = scene_of(two_matmuls())
     assert not [each for each in hidden.boxes if each.kind in (BoxKind.PARAM, BoxKind.INPUT)]
     shown = scene_of(two_matmuls(), show=frozenset({"params", "inputs"}))
-    assert {each.label for each in shown.boxes if each.kind is BoxKind.PARAM} == {"weight"}
+    assert {each.label for each in shown.boxes if each.kind is BoxKind.PARAM} == {"fc1.weight", "fc2.weight"}
     assert {each.label for each in shown.boxes if each.kind is BoxKind.INPUT} == {"x"}
     assert any(each.label == "gradient" for each in shown.boxes)
 

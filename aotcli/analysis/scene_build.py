@@ -19,7 +19,7 @@ from aotcli.analysis.scene_calls import split_calls
 from aotcli.analysis.scene_open import Openness, assign_boxes, matches, open_modules
 from aotcli.analysis.scene_select import focus_step, keep_saved, keep_side
 from aotcli.analysis.scene_step import Step, is_hidden, step_of
-from aotcli.analysis.summary import count_storages
+from aotcli.analysis.summary import count_joint, count_storages
 from aotcli.ir.joint import JointGraph
 from aotcli.ir.partition import Category, Partition
 
@@ -126,8 +126,14 @@ def _covers_siblings(tree: ModuleTree, path: str, patterned: set[str]) -> bool:
 
 def _totals(step: Step, partition: Partition | None) -> SceneTotals:
     if partition is None:
-        forward = sum(unit.side == "forward" for unit in step.units)
-        return SceneTotals(len(step.units), forward, len(step.units) - forward)
+        joint = count_joint(step.graph)
+        return SceneTotals(
+            joint.ops,
+            joint.forward_ops,
+            joint.backward_ops,
+            forward_flops=joint.forward_flops,
+            backward_flops=joint.backward_flops,
+        )
     return SceneTotals(
         ops=len(partition.forward_nodes) + len(partition.backward_nodes),
         forward_ops=len(partition.forward_nodes),

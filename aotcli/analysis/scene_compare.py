@@ -18,6 +18,7 @@ from aotcli.ir.pairing import Pairing
 from aotcli.ir.partition import Partition
 from aotcli.ir.tensor import tensor_leaves
 
+_ROOM = 150  # percent of the boxes that a picture of one step may have
 Planned = tuple[JointGraph, Partition | None]
 
 
@@ -25,7 +26,8 @@ def build_merged_scene(mine: Planned, theirs: Planned, options: SceneOptions | N
     """The scene of `mine` with its differences from `theirs`. Raises what `build_scene` raises."""
     options = options or SceneOptions()
     step = merge_steps(mine, theirs, views="views" in options.show)
-    return scene_of_step(step, mine[1], options)
+    # What is gone takes room, too.
+    return scene_of_step(step, mine[1], replace(options, limit=options.limit * _ROOM // 100))
 
 
 def merge_steps(mine: Planned, theirs: Planned, *, views: bool = False) -> Step:

@@ -19,8 +19,8 @@ _NAMES_SHOWN = 3
 def placeholder_boxes(
     step: Step, openness: Openness, box_of: Sequence[str], links: LinkPile, show: frozenset[str], *, loss: bool
 ) -> list[Box]:
-    """Tangents always; parameters with buffers, and inputs, where `show` names them. Parameters of one module that the
-    same boxes read are one box."""
+    """Tangents always; parameters with buffers, and inputs, where `show` names them. Parameters that the same boxes
+    read are one box."""
     readers: dict[str, dict[str, None]] = {}
     for name, unit in step.reads:
         readers.setdefault(name, {})[box_of[unit]] = None
@@ -30,8 +30,7 @@ def placeholder_boxes(
         kind = _kind(node, show)
         if kind is None:
             continue
-        owner = openness.places.get(node.module or ROOT, openness.places[ROOT]).path
-        key = {BoxKind.TANGENT: "", BoxKind.PARAM: owner}.get(kind, name)
+        key = name if kind is BoxKind.INPUT else ""
         together.setdefault((kind, key, *sorted(boxes)), []).append(node)
     found: list[Box] = []
     for (kind, *_), nodes in together.items():
@@ -58,6 +57,8 @@ def _placeholder(openness: Openness, kind: BoxKind, nodes: Sequence[Node], *, lo
     places = [openness.places[owner] for owner in owners if owner in openness.places]
     layers = dict.fromkeys(place.layers for place in places)
     names = list(dict.fromkeys((node.origin or node.name).rpartition(".")[2] for node in nodes))
+    if len(nodes) == 1:  # with its module's name: many parameters are called weight
+        names = [".".join((nodes[0].origin or nodes[0].name).split(".")[-2:])]
     if kind is BoxKind.TANGENT:
         names = ["d loss" if loss else "d outputs"]
     elif kind is BoxKind.INPUT:

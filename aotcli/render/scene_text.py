@@ -39,6 +39,8 @@ def box_lines(box: Box, usual_dtype: str = "") -> tuple[str, ...]:
 
 
 def _says_count(box: Box) -> bool:
+    if box.kind is BoxKind.PARAM:
+        return False
     return box.count > 1 and (box.group is None or "*" not in box.group)
 
 
@@ -63,7 +65,7 @@ def tensor_text(value: TensorSpec, usual_dtype: str = "") -> str:
 def _detail(box: Box, usual_dtype: str) -> str:
     shape = tensor_text(box.value, usual_dtype) if box.value is not None else ""
     if box.kind is BoxKind.PARAM:
-        return f"{shape} · {bytes_text(box.nbytes)}" if len(box.members) == 1 else bytes_text(box.nbytes)
+        return f"{shape if box.ops == 1 else plural(box.ops, 'tensor')} · {bytes_text(box.nbytes)}"
     return shape or plural(box.ops, "op")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from aotcli.analysis.scene import Box, BoxKind, Change, LinkKind, Side
 from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing, PlacedBox, PlacedLink, Point
@@ -31,6 +32,7 @@ _TITLE_SIZE = 16.0
 _LINE = 15.0
 _COLUMN_HEAD = 16.0
 _CASED = 2.0
+_HEAD_ROOM = 60.0
 _NOTHING = "nothing to draw: there is no op that computes anything"
 
 
@@ -121,16 +123,17 @@ def _markers() -> str:
 
 def _column_heads(drawing: Drawing) -> list[str]:
     """What the columns are, above the boxes that stand highest."""
-    found: list[str] = []
+    middles: dict[str, float] = {}
     texts = {Side.FORWARD: "forward ↓", Side.SAVED: "saved", Side.BACKWARD: "backward ↑"}
     for side, text in texts.items():
         placed = [p for p, box in zip(drawing.boxes, drawing.scene.boxes, strict=True) if box.side is side]
         if placed:
-            middle = sum(p.x + p.width / 2 for p in placed) / len(placed)
-            found.append(
-                f'<text x="{num(middle)}" y="-7" font-size="11" text-anchor="middle" fill="{FAINT}">{text}</text>\n'
-            )
-    return found
+            middles[text] = sum(p.x + p.width / 2 for p in placed) / len(placed)
+    # Graphviz keeps no columns.
+    if any(right - left < _HEAD_ROOM for left, right in pairwise(sorted(middles.values()))):
+        return []
+    style = f'y="-7" font-size="11" text-anchor="middle" fill="{FAINT}"'
+    return [f'<text x="{num(middle)}" {style}>{text}</text>\n' for text, middle in middles.items()]
 
 
 def _frames(drawing: Drawing) -> list[str]:

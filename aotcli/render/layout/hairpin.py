@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from aotcli.analysis.scene import Link, LinkKind, Scene, Side
 
@@ -61,7 +62,7 @@ def layer(scene: Scene) -> Layers:
     """Boxes on ranks, and links as chains from rank to rank."""
     order = _down_order(scene)
     arcs = _arcs(scene, order)
-    rank = _ranks(scene, arcs, order)
+    rank = _ranks(scene, [*arcs, *_run_order(scene, order)], order)
     groups = {group.id: number for number, group in enumerate(scene.groups)}
     layers = Layers(
         rank=rank,
@@ -136,6 +137,15 @@ def _arcs(scene: Scene, order: Sequence[int]) -> list[_Arc]:
         top, bottom = (target, source) if up else (source, target)
         arcs.append(_Arc(number, top, bottom, up, _WEIGHTS[link.kind]))
     return arcs
+
+
+def _run_order(scene: Scene, order: Sequence[int]) -> list[_Arc]:
+    """Arcs that are not drawn, where nothing but saved values is: from each box of a side to the next, so that the
+    picture is a hairpin all the same."""
+    if any(link.kind is not LinkKind.SAVED for link in scene.links):
+        return []
+    sides = [[box for box in order if scene.boxes[box].side is side] for side in (Side.FORWARD, Side.BACKWARD)]
+    return [_Arc(-1, top, bottom, False, 1) for boxes in sides for top, bottom in pairwise(boxes)]
 
 
 def _ranks(scene: Scene, arcs: Sequence[_Arc], order: Sequence[int]) -> list[int]:
