@@ -240,6 +240,7 @@ class TestTorch:
             ("partition", "net.aot.json"),
             ("partition", "net.aot.json", "-s", "save-all", "-s", "recompute-all"),
             ("partition", "net.aot.json", "--format", "json"),
+            ("explain", "net.aot.json", "--recompute", "h.*.fc"),
             ("check", "--help"),
             ("accept", "--help"),
             ("lint", "net.aot.json", "--select", "AOT003"),
