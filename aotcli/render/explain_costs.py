@@ -76,13 +76,21 @@ def flip_lines(explanation: Explanation, flip: Flip, target: str) -> Lines:
         if explanation.chain is not None:
             lines += [("rerun", text) for text in chain_texts(explanation.chain, explanation.count)]
         else:
-            lines.append(("rerun", "nothing: the backward gets by without it"))
+            lines.append(("rerun", _without_rerun(explanation, change)))
         lines.append(("instead", _instead(change)))
         lines.append(("frees" if change.freed_bytes >= 0 else "costs", _freed(change)))
     else:
         lines.append(("saved", _added(change)))
     lines.append(("flip", flip_command(flip, target)))
     return lines
+
+
+def _without_rerun(explanation: Explanation, change: Change) -> str:
+    """Why nothing runs a second time for a value that is not saved any more."""
+    moved = any(row.after is Fate.BACKWARD and explanation.place.name in row.names for row in change.rows)
+    if moved:
+        return "nothing: the forward does without it, and the backward computes it alone"
+    return "nothing: the backward gets by without it"
 
 
 def flip_command(flip: Flip, target: str) -> str:
