@@ -36,6 +36,7 @@ TORCH_OF_OUTPUTS = "2.13."
 def in_a_copy(folder: Path) -> dict[str, str]:
     """Copy what commands read into `folder`; the environment to run them in, 80 columns wide and without history."""
     shutil.copytree(ROOT / "sample_models", folder / "sample_models", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / ".aotcli", folder / ".aotcli")
     shutil.copy(ROOT / "pyproject.toml", folder)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("AOTCLI", "PYTEST", "COV"))}
     return {
