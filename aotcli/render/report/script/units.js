@@ -68,7 +68,7 @@ function percentText(part, whole) {
 /** Steps of a scale for bytes: round numbers of one binary unit, at most `most` of them. */
 function byteTicks(largest, most) {
   const unit = largest >= TIB ? TIB : largest >= GIB ? GIB : largest >= MIB ? MIB : largest >= KIB ? KIB : 1;
-  const sizes = [0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000];
+  const sizes = [1 / 8, 1 / 4, 1 / 2, 1, 2, 2.5, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000];
   const step = unit * (sizes.find((size) => largest / (size * unit) <= most && (unit > 1 || size >= 1)) ?? 1000);
   const ticks = [];
   for (let tick = 0; tick <= largest; tick += step) ticks.push(tick);

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builders import layered, sample_trace
-from test_report import embedded
+from report_pages import embedded
 from typer.testing import CliRunner, Result
 
 from aotcli import api
@@ -20,7 +20,7 @@ from aotcli.cli.main import app
 from aotcli.errors import AotcliError
 from aotcli.ir.trace import CaptureSettings
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
