@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aotcli.render.page import plain
+
 MOST_ANNOTATIONS = 10
 _COMMAND = re.compile(r"^(\s*)(::|##\[)", re.MULTILINE)
 
@@ -41,7 +43,7 @@ def annotation_line(each: Annotation) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return plain(text.replace("##[", "## [").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:
@@ -50,4 +52,4 @@ def _property(text: str) -> str:
 
 def defuse(report: str) -> str:
     """`report` with no line that the runner would take for a command, and nothing in its older form anywhere."""
-    return _COMMAND.sub(r"\1| \2", report).replace("##[", "## [")
+    return _COMMAND.sub(r"\1| \2", report.replace("##[", "## ["))
