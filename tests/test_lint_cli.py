@@ -56,7 +56,7 @@ def many_trace() -> Trace:
 def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("COLUMNS", "NO_COLOR", "CI", "GITHUB_WORKSPACE"):
+    for name in ("COLUMNS", "NO_COLOR", "CI", "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
     api.save(blocks_trace(), "blocks.aot.json")
     api.save(sample_trace(two_matmuls(), breaks=()), "clean.aot.json")
@@ -243,6 +243,11 @@ class TestOtherFormats:
         assert lines[0].startswith("::warning file=net.py,line=9,title=AOT002 cheap to recompute::h.*  add")
         assert lines[1].startswith("::warning file=net.py,line=4,title=AOT007 graph break::")
         assert "%0Afix: " in lines[0]
+
+    def test_the_summary_of_a_job(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+        run("blocks.aot.json", "-f", "github")
+        assert (tmp_path / "summary.md").read_text().startswith("### aotcli lint: blocks\n")
 
     def test_what_is_not_in_the_repository_is_not_pointed_at(self) -> None:
         lines = [line for line in run("blocks.aot.json", "-f", "github").stdout.splitlines() if line.startswith("::")]

@@ -107,15 +107,20 @@ def write_files(run: CheckRun, outputs: Outputs, locate: Locate, *, force: bool)
 
 
 def write_summary(run: CheckRun, note: Callable[[str], None]) -> None:
-    """Append the Markdown view to the summary of the job, where GitHub says which file that is."""
+    """Append the Markdown view to the summary of the job."""
+    from aotcli.render.check_markdown import render_check_markdown
+
+    append_summary(render_check_markdown(run), note)
+
+
+def append_summary(text: str, note: Callable[[str], None]) -> None:
+    """Append Markdown to the summary of the job, where GitHub says which file that is."""
     path = os.environ.get(_SUMMARY)
     if not path:
         return
-    from aotcli.render.check_markdown import render_check_markdown
-
     try:
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(render_check_markdown(run) + "\n")
+            file.write(text + "\n")
     except OSError as error:
         note(f"the summary of the job could not be written ({path}: {error.strerror or error})")
 

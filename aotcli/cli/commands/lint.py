@@ -172,6 +172,10 @@ def _write(
     else:
         write_output(path, text, format_name, force=force)
         terminal.note(f"wrote {path}")
+    if format_name == "github":
+        from aotcli.cli.check_output import append_summary
+
+        append_summary(result.markdown(), terminal.note)
 
 
 def _github(result: LintResult, page: Page) -> str:
