@@ -500,7 +500,12 @@ def test_a_wish_that_is_granted_already_says_so() -> None:
     assert "The plan is so already" in result.markdown()
 
 
-def test_what_is_written_as_a_policy() -> None:
+def written(folder: Path, result: ExplanationResult) -> str:
+    (folder / "p.toml").write_text(result.policy_text(), encoding="utf-8")
+    return str(folder / "p.toml")
+
+
+def test_what_is_written_as_a_policy(tmp_path: Path) -> None:
     trace = sample_trace(layered(4))
     asked = explain(trace, "h.0.fc", recompute=["h.*.gelu@512B"], save=["h.1.fc"])
     rules = [(rule.action, rule.conditions) for rule in asked.policy]
@@ -510,6 +515,10 @@ def test_what_is_written_as_a_policy() -> None:
     ]
     flips = explain(trace, "h.0.fc").policy
     assert [(rule.action, rule.conditions) for rule in flips] == [(Action.RECOMPUTE, "module h.0.fc")]
+    both = explain(trace, "**", recompute=["h.0.fc"])
+    assert {each.fate for each in both.explanations} >= {Fate.SAVED, Fate.RECOMPUTED}
+    plain = explain(trace, "**", strategy="policy", options={"policy": written(tmp_path, both)})
+    assert {rule.action for rule in dataclasses.replace(plain, rules=()).policy} == {Action.RECOMPUTE}
     with pytest.raises(InputError, match="no rule to write"):
         explain(trace, "x").policy_text()
 

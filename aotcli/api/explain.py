@@ -87,7 +87,9 @@ class ExplanationResult:
         if self.wishes or self.rules:
             return (*self.wishes, *self.rules)
         flips = [each.flip for each in self.explanations if each.flip is not None and each.flip.change is not None]
-        return tuple(dict.fromkeys(rule for flip in flips for rule in flip.rules))
+        # Turning round what is saved and what is recomputed at once would undo the one by the other.
+        rules = dict.fromkeys(rule for flip in flips for rule in flip.rules)
+        return tuple(rule for rule in rules if rule.action is next(iter(rules)).action)
 
     def policy_text(self) -> str:
         """A policy file (TOML) of `policy`. Raises InputError where there is no rule to write."""
