@@ -58,11 +58,16 @@ def _contour(
     sides: dict[int, tuple[float, float]] = {}
     for row in column:
         for node in row:
-            if node < layers.boxes and layers.group[node] >= 0:
+            group = layers.group[node]
+            if node < layers.boxes and group >= 0:
                 left, right = centres[node] - widths[node] / 2, centres[node] + widths[node] / 2
-                for which in chains[layers.group[node]]:
-                    outer = sides.get(which, (left, right))
-                    sides[which] = min(outer[0], left), max(outer[1], right)
+                low, high = sides.get(group, (left, right))
+                sides[group] = (left if left < low else low), (right if right > high else high)
+    for group in sorted(sides, key=lambda each: -len(chains[each])):  # inner ones first
+        left, right = sides[group]
+        for outer in chains[group][:-1]:
+            low, high = sides.get(outer, (left, right))
+            sides[outer] = min(left, low), max(right, high)
     for which, (first, last) in _group_spans(column, layers, chains):
         left, right = sides[which][0] - GROUP_GAP, sides[which][1] + GROUP_GAP
         for rank in range(first, last + 1):
