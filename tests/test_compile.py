@@ -166,6 +166,28 @@ def test_outputs_that_alias_inputs_and_each_other() -> None:
         assert not eager.differences(compiled), strategy
 
 
+def test_one_compiled_module_serves_twice_in_a_step_and_from_several_threads() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    module, args, _ = sample_step("mlp")
+    x = args[0].clone().requires_grad_()
+    compiled = aotcli.compile(module, strategy="recompute-all", fullgraph=True)
+
+    def gradient(step: Any, scale: float) -> Any:
+        return torch.autograd.grad(step(x, *args[1:]) * step(scale * x, *args[1:]), x)[0]
+
+    expected = [gradient(module, scale) for scale in (1.0, 2.0, 3.0)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda scale: gradient(compiled, scale), (1.0, 2.0, 3.0)))
+    assert all(torch.equal(left, right) for left, right in zip(expected, found, strict=True))
+
+
+def test_fullgraph_refuses_a_graph_break() -> None:
+    module, args, kwargs = sample_step("graph_break")
+    with pytest.raises(Exception, match="disable"):
+        aotcli.compile(module, fullgraph=True)(*args, **kwargs)
+
+
 def test_one_graph_serves_other_sizes() -> None:
     from torch._dynamo.utils import counters
 
