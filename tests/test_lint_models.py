@@ -224,6 +224,16 @@ class TestRemedies:
             gradients.append(model.conv.weight.grad)
         assert torch.equal(*gradients)
 
+    @pytest.mark.parametrize("level", LEVELS)
+    def test_a_class_token_that_keeps_all_tokens(self, level: str) -> None:
+        def found(copied: bool) -> LintResult:
+            return lint_model(FirstToken(copied), torch.ones(2, 50, 8), level=level)
+
+        (finding,) = [each for each in found(False).findings if each.rule == "AOT008"]
+        assert finding.nbytes == 2 * 49 * 8 * 4
+        assert "AOT008" not in {each.rule for each in found(True).findings}
+        assert found(False).report.saved_bytes - found(True).report.saved_bytes == finding.nbytes  # type: ignore[operator]
+
     def test_a_graph_break_in_every_layer(self) -> None:
         def blocks(broken: bool) -> nn.Module:
             return nn.Sequential(*(Block(broken) for _ in range(3)))
@@ -233,6 +243,16 @@ class TestRemedies:
         assert "torch._dynamo.graph_break" in finding.remedy.text
         assert (finding.source or "").rpartition(":")[0].endswith("test_lint_models.py")
         assert "AOT007" not in {each.rule for each in lint_model(blocks(False), torch.ones(2, 4)).findings}
+
+
+class FirstToken(nn.Module):
+    def __init__(self, copied: bool) -> None:
+        super().__init__()
+        self.body, self.head, self.copied = nn.Linear(8, 8), nn.Linear(8, 8), copied
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = self.body(x)[:, 0]
+        return self.head(first.clone() if self.copied else first)
 
 
 class Block(nn.Module):

@@ -330,6 +330,28 @@ class TestSavedTwice:
         assert "AOT006" not in codes(g.build([g.pointwise("aten.neg.default", h)], gradients), options={"cse": "no"})
 
 
+class TestKeptByView:
+    def graph(self, part: int, *, copied: bool = False) -> JointGraph:
+        """A product of which the backward reads the first `part` columns of 16."""
+        g = GraphBuilder()
+        w, x, t = g.param("w", (16, 16)), g.input("x", (8, 16)), g.tangent(shape=(8, part))
+        h = g.matmul(x, w, (8, 16), **BLOCK)
+        view = g.view(h, (8, part), target="aten.slice.Tensor", **BLOCK)
+        if copied:
+            view = g.op("aten.clone.default", view, shape=(8, part), tags={Tag.POINTWISE}, **BLOCK)
+        y = g.pointwise("aten.neg.default", view)
+        return g.build([y], [g.op("aten.special.default", t, view, shape=(8, 16)), None])
+
+    def test_a_small_part_of_a_saved_value(self) -> None:
+        (finding,) = findings(self.graph(2))
+        assert (finding.rule, finding.what, finding.nbytes) == ("AOT008", "mm", 8 * 14 * 4)
+        assert finding.detail == "the backward reads no more than slice of 8×2, which keeps all of it"
+
+    def test_not_half_of_it_nor_a_copy(self) -> None:
+        assert codes(self.graph(8)) == []
+        assert codes(self.graph(2, copied=True)) == []
+
+
 class TestGraphBreak:
     def test_reason_line_and_remedy(self) -> None:
         reasons = (
@@ -476,9 +498,9 @@ class TestChoosing:
     @pytest.mark.parametrize(
         ("select", "ignore", "expected"),
         [
-            ((), (), 7),
-            (("AOT",), (), 7),
-            (("AOT00",), ("AOT002", "AOT003"), 5),
+            ((), (), 8),
+            (("AOT",), (), 8),
+            (("AOT00",), ("AOT002", "AOT003"), 6),
             (("AOT002",), (), 1),
             (("AOT002",), ("AOT",), 1),
             ((), ("AOT00",), None),
