@@ -2,8 +2,8 @@
 
 Graphviz is given the same boxes, sizes and links, in the hairpin form and with a time limit, as in
 `aotcli draw --engine dot`; once with the clusters that aotcli draws as frames and once without. Both drawings are
-measured by one yardstick: curves sampled into short lines; crossings of links that share no box; links that pass through
-a box that is not their own.
+measured by one yardstick: curves sampled into short lines; crossings of links that share no box; links that pass
+through a box that is not their own.
 """
 
 from __future__ import annotations

@@ -180,6 +180,12 @@ def test_no_record_and_a_plan_for_a_record(folder: Path, draw: Draw) -> None:
     refused(draw("plan.aot.json"), "plan")
 
 
+def test_a_plan_file_to_draw_against(folder: Path, draw: Draw) -> None:
+    api.save(api.partition(api.load(folder / "net.aot.json"), strategy="save-all"), folder / "plan.aot.json")
+    assert draw("net.aot.json", "--against", "plan.aot.json").returncode == 0
+    refused(draw("two.aot.json", "--region", "0", "--against", "plan.aot.json"), "is a plan for another graph")
+
+
 def test_a_missing_folder_leaves_nothing_behind(folder: Path, draw: Draw) -> None:
     refused(draw("net.aot.json", "-o", "no/such/out.svg"), "cannot be written", "mkdir -p")
     assert not list(folder.glob("**/*.svg"))

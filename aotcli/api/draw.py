@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
+from aotcli.analysis.diff import DiffSide
 from aotcli.analysis.scene import Scene
 from aotcli.analysis.scene_build import PARTS, SHOWN, SceneOptions
-from aotcli.analysis.summary import summarize_recomputed
+from aotcli.analysis.summary import Plan, summarize_recomputed
 from aotcli.api.result import PartitionResult
 from aotcli.errors import InputError
 from aotcli.ir.joint import JointGraph
@@ -212,24 +213,30 @@ def _other(
 ) -> _Planned:
     """The other step of a comparison, planned."""
     from aotcli import api
-    from aotcli.api.diff_sides import is_record_name, split_reference
+    from aotcli.api.diff_sides import Source, as_sides, is_record_name, read_source, split_reference
 
     if isinstance(against, PartitionResult):
         return replace(_from_result(against), words=against.trace.model.name)
     if isinstance(against, Trace):
         result = api.partition(against, strategy=strategy, alternatives=False)
         return replace(_from_result(result), words=against.model.name)
-    path, _, own = against.rpartition("@") if against.startswith("@") else ("", "", None)
-    path, own = (path, own) if own else split_reference(against)
+    path, own = ("", against[1:]) if against.startswith("@") and len(against) > 1 else split_reference(against)
     if not path:
-        result = api.partition(mine.trace, strategy=own or strategy, alternatives=False)
+        source = Source(mine.trace.model.name, own, content=mine.trace)
     elif is_record_name(path):
-        result = api.partition(api.load(path), strategy=own or strategy, alternatives=False)
+        source = read_source(path, own)
     else:
-        result = api.partition(
-            path, strategy=own or strategy, alternatives=False, cache=cache, progress=progress, settings=settings
+        source = Source(path, own, spec=path, settings=settings or CaptureSettings(), cache=cache)
+    ours = Plan(mine.label, {}, tuple(each for each in mine.partitions if each is not None), mine.label)
+    left = Source(mine.trace.model.name, content=mine.trace, result=ours)
+    _, side = as_sides(left, source, strategy, progress)
+    if not isinstance(side, DiffSide):
+        raise InputError(
+            f"{path} is a plan for another graph",
+            why="a plan file holds no graph, so only the graph that it was made for can be drawn with it",
+            fix="give the record that the plan was made from",
         )
-    return replace(_from_result(result), words=against)
+    return _Planned(side.trace, side.plan.partitions, side.plan.label, against)
 
 
 def _from_result(result: PartitionResult) -> _Planned:

@@ -62,7 +62,7 @@ def _contour(
             if node < layers.boxes and group >= 0:
                 left, right = centres[node] - widths[node] / 2, centres[node] + widths[node] / 2
                 low, high = sides.get(group, (left, right))
-                sides[group] = (left if left < low else low), (right if right > high else high)
+                sides[group] = min(low, left), max(high, right)
     for group in sorted(sides, key=lambda each: -len(chains[each])):  # inner ones first
         left, right = sides[group]
         for outer in chains[group][:-1]:
