@@ -6,16 +6,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from builders import layered, random_graph, two_matmuls
+from builders import layered, random_graph, sample_trace, two_matmuls
 from graph_builder import GraphBuilder
 
+from aotcli import partition
+from aotcli.analysis.budgeting import least_without_heavy_ops
 from aotcli.analysis.hardware import PROFILES, find_hardware
 from aotcli.analysis.rerun_cost import flop_costs, roofline_costs
 from aotcli.errors import InputError, PlanImpossibleError, StrategyError
 from aotcli.ir.joint import JointGraph, Tag
 from aotcli.ir.partition import Partition
 from aotcli.strategies import load_strategy
-from aotcli.strategies.budget import parse_budget
+from aotcli.strategies.budget import Budget, parse_budget
 
 SHARES = ("0", "0.1", "0.25", "0.5", "0.75", "0.9", "1")
 
@@ -159,3 +161,16 @@ def test_unknown_hardware_names_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
         find_hardware("h10", "cuda")
     assert "h100" in caught.value.fix
+
+
+def test_a_matmul_that_must_run_again_leaves_no_plan_without_matmuls() -> None:
+    g = GraphBuilder()
+    w, x, t = g.param("w", (8, 8)), g.input("x", (8, 8)), g.tangent("t", (8, 8))
+    y = g.matmul(x, w, (8, 8), checkpoint="MUST_RECOMPUTE")
+    z = g.pointwise("aten.exp.default", y)
+    graph = g.build([z], [g.pointwise("aten.mul.Tensor", t, y), None])
+    strategy = load_strategy("budget")
+    assert isinstance(strategy, Budget)
+    assert least_without_heavy_ops(strategy.pose(graph)) is None
+    assert "mm" in plan(graph, "1TiB").recomputed
+    assert partition(sample_trace(graph)).saved_bytes == 0

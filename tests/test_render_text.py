@@ -174,7 +174,7 @@ class TestPartition:
         assert found.alternative.saved_bytes < found.saved_bytes
         text = found.text()
         assert f"  aotcli partition blocks.py {found.alternative.arguments}\n" in text
-        assert found.alternative.arguments == "--strategy mincut --aggressive"
+        assert found.alternative.arguments == "--strategy budget --budget 24MiB"
         again = api.partition(found.trace, strategy="mincut:aggressive")
         assert again.saved_bytes == found.alternative.saved_bytes
 

@@ -11,7 +11,7 @@ from aotcli.analysis.dce import eliminate_dead
 from aotcli.analysis.front import Choice, Front, choose, find_front
 from aotcli.analysis.mincut_problem import Heuristic
 from aotcli.analysis.rerun_cost import RerunCosts
-from aotcli.analysis.tradeoff import Tradeoff, pose_tradeoff, saved_names
+from aotcli.analysis.tradeoff import Tradeoff, out_of_reach, pose_tradeoff, saved_names
 from aotcli.ir.joint import JointGraph, Tag
 from aotcli.ir.partition import Decision
 from aotcli.ir.tensor import tensor_leaves
@@ -50,13 +50,16 @@ class Budgeting:
         return total
 
 
-def least_without_heavy_ops(budgeting: Budgeting) -> Choice:
-    """The plan that saves fewest bytes among those that run no matrix product, convolution or attention again."""
+def least_without_heavy_ops(budgeting: Budgeting) -> Choice | None:
+    """The plan that saves fewest bytes among those that run no matrix product, convolution or attention again; None
+    where annotations ask for one to run again."""
     tradeoff = budgeting.tradeoff
     nodes = tradeoff.graph.nodes
     heavy = [Tag.COMPUTE_INTENSIVE in nodes[p].tags or nodes[p].flops != 0 for p in tradeoff.positions]
     cost = tuple(None if dear else each for dear, each in zip(heavy, tradeoff.cost, strict=True))
     light = replace(tradeoff, cost=cost)
+    if out_of_reach(light) is not None:
+        return None
     return choose(light, cost_factor=1, bytes_factor=1 + sum(each or 0 for each in cost))
 
 

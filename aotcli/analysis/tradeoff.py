@@ -89,10 +89,7 @@ def pose_tradeoff(graph: JointGraph, costs: Sequence[int]) -> Tradeoff:
     returned = _returned_storages(graph)
     obliged = [obligations.given(position) or obligations.cannot_rerun(position) for position in positions]
     nbytes = [_nbytes(graph, roles, obligations, position, returned) for position in positions]
-    for position, reason, size in zip(positions, obliged, nbytes, strict=True):
-        if reason is not None and size is None and position in read:
-            raise _impossible(graph.nodes[position], reason)
-    return Tradeoff(
+    tradeoff = Tradeoff(
         graph=graph,
         positions=tuple(positions),
         inputs=tuple(tuple(number[i] for i in graph.inputs_of[position] if i in number) for position in positions),
@@ -105,6 +102,18 @@ def pose_tradeoff(graph: JointGraph, costs: Sequence[int]) -> Tradeoff:
         read=tuple(position in read for position in positions),
         obliged=tuple(obliged),
     )
+    lost = out_of_reach(tradeoff)
+    if lost is not None:
+        raise _impossible(graph.nodes[positions[lost]], obliged[lost])
+    return tradeoff
+
+
+def out_of_reach(tradeoff: Tradeoff) -> int | None:
+    """A value that the backward reads and can have in no way; None where every one can be had."""
+    stuck: list[bool] = []
+    for cost, nbytes, inputs in zip(tradeoff.cost, tradeoff.nbytes, tradeoff.inputs, strict=True):
+        stuck.append(nbytes is None and (cost is None or any(stuck[u] for u in inputs)))
+    return next((v for v, read in enumerate(tradeoff.read) if read and stuck[v]), None)
 
 
 def saved_names(tradeoff: Tradeoff, saved: Collection[int], rerun: Collection[int]) -> tuple[tuple[str, Reason], ...]:
@@ -173,10 +182,13 @@ def _state_bytes(graph: JointGraph, roles: Roles, position: int) -> int:
     return state_nbytes(node) if Tag.RANDOM in node.tags and not roles.unclaimed[position] else 0
 
 
-def _impossible(node: Node, reason: Reason) -> PlanImpossibleError:
-    kind = "a view" if node.tags & VIEWS else "a value that is no tensor"
+def _impossible(node: Node, reason: Reason | None) -> PlanImpossibleError:
+    kind = "a view" if node.tags & VIEWS else "a value that cannot be saved"
+    because = (
+        f"it must not run again: {reason.text}" if reason is not None else "what it is made from must not run again"
+    )
     return PlanImpossibleError(
         f"{node.name} ({node.target}) can be neither saved nor recomputed",
-        why=f"it is {kind} that the backward reads, and it must not run again: {reason.text}",
+        why=f"it is {kind}, the backward reads it, and {because}",
         fix="report it with the record (aotcli trace -o)",
     )

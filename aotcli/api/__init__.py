@@ -296,7 +296,7 @@ def _light_budget(found: Trace) -> tuple[tuple[str, dict[str, str]], ...]:
     from aotcli.strategies.budget import Budget
 
     least = least_without_heavy_ops(Budget().pose(graphs[0]))
-    return (("budget", {"budget": enough_text(least.nbytes)}),)
+    return () if least is None else (("budget", {"budget": enough_text(least.nbytes)}),)
 
 
 def _option_words(key: str, value: str) -> str:
