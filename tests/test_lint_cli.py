@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import tomllib
@@ -98,6 +99,13 @@ class TestOutcome:
         assert result.exit_code == 1
         assert "net.py:12  MUST_SAVE on topk  ×2" in result.stdout
         assert "net.py:13  MUST_RECOMPUTE on topk [0]" in result.stdout
+
+    def test_a_step_with_nothing_in_it(self) -> None:
+        empty = sample_trace(GraphBuilder().build([], []), breaks=())
+        for trace in (empty, dataclasses.replace(empty, regions=())):
+            result = lint(trace, min_bytes=0)
+            assert (result.exit_code, "No findings; mincut saves 0 B" in result.text()) == (0, True)
+            assert json.loads(result.json())["findings"] == []
 
     def test_a_record_from_standard_input(self) -> None:
         assert run("-", stdin=Path("clean.aot.json").read_text()).exit_code == 0

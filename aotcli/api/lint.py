@@ -182,7 +182,7 @@ def _report(
         strategy=strategy,
         rules=rules,
         findings=tuple(shown),
-        saved_bytes=before if plans else None,
+        saved_bytes=before if plans or not subject.regions else None,
         min_bytes=min_bytes,
         small=len(found) - len(shown),
         small_bytes=sum(finding.nbytes for finding in found) - sum(finding.nbytes for finding in shown),

@@ -20,6 +20,7 @@ from aotcli.ir.joint import Node, NodeKind, Tag
 from aotcli.ir.tensor import TensorSpec
 
 _MOST_OPS = 64
+_NO_COPY = frozenset({Tag.RANDOM, Tag.COMPUTE_INTENSIVE})
 _LASTING = frozenset({NodeKind.PARAM, NodeKind.BUFFER, NodeKind.ATTR})
 
 
@@ -62,7 +63,7 @@ def _copied_parameter(region: PlannedRegion, tensor: SavedTensor) -> Node | None
             if node.kind is NodeKind.PARAM and _is_converted(node, tensor.spec):
                 found = node
             continue
-        if node.kind is not NodeKind.OP or Tag.RANDOM in node.tags or len(seen) > _MOST_OPS:
+        if node.kind is not NodeKind.OP or not _NO_COPY.isdisjoint(node.tags) or len(seen) > _MOST_OPS:
             return None
         for source in region.reads(node):
             if source.name not in seen:
