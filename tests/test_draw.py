@@ -206,6 +206,14 @@ def test_png_has_text(net: Trace) -> None:
     assert render_png(text) != render_png(empty)
 
 
+def test_png_of_a_picture_that_is_too_large() -> None:
+    pytest.importorskip("resvg_py")
+    trace = sample_trace(layered(400))
+    picture = aotcli.draw(trace, view=SceneOptions(depth=9, fold=False, expand=("*",))).pictures[0]
+    with pytest.raises(InputError, match="too large for PNG"):
+        picture.png()
+
+
 def test_png_without_the_wheel_says_how_to_get_it(net: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(EnvironmentProblem) as caught:

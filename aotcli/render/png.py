@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
-from aotcli.errors import EnvironmentProblem
+from aotcli.errors import EnvironmentProblem, InputError
 
 SCALE = 2.0
 PNG_MARK = b"Software\0aotcli"
 _HEADER_BYTES = 33  # the signature and the chunk IHDR
+_MOST_SIDE = 16_000.0
+_MOST_PIXELS = 80e6
+_LEAST_SCALE = 0.7
+_SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
 
 
 def render_png(svg: str, *, scale: float = SCALE) -> bytes:
-    """The picture, `scale` pixels for one of the SVG's.
+    """The picture, `scale` pixels for one of the SVG's; fewer where it would be too large.
 
-    Raises EnvironmentProblem where the wheel is missing.
+    Raises EnvironmentProblem where the wheel is missing, InputError for a picture that no PNG can show readably.
     """
     require_png()
     import resvg_py
 
+    scale = _fitting(svg, scale)
     return _marked(bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=scale, font_files=_fonts())))
+
+
+def _fitting(svg: str, scale: float) -> float:
+    """The scale at which the picture's sides and area stay within what viewers open."""
+    found = _SIZE.search(svg)
+    width, height = (float(each) for each in found.groups()) if found else (1.0, 1.0)
+    scale = min(scale, _MOST_SIDE / max(width, height, 1.0), (_MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+    if scale < _LEAST_SCALE:
+        raise InputError(
+            f"a picture of {width:,.0f} × {height:,.0f} is too large for PNG",
+            why="its text could not be read any more",
+            fix="write it as SVG, or show less: --depth, --collapse, --focus",
+        )
+    return scale
 
 
 def _marked(png: bytes) -> bytes:
