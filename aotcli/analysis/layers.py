@@ -151,7 +151,7 @@ def _row(tensors: list[SavedTensor], keep_numbers: bool = False) -> SavedRow:
 
 
 def module_names(paths: Sequence[str | None]) -> str:
-    """One name for all of `paths`: ``h.3.fc`` alone, ``h.*.fc`` of a layer, ``h.*.ln1,ln2`` of siblings, ``ln1 ln2 f``."""
+    """One name for all: ``h.3.fc`` alone, ``h.*.fc`` of a layer, ``h.*.ln1,ln2`` of siblings, ``ln1 ln2 f``."""
     distinct = list(dict.fromkeys(module_label(path) for path in paths))
     if len(distinct) == 1:
         return distinct[0]
