@@ -17,7 +17,7 @@ from aotcli.capture.torch_private_validate import uncached
 from aotcli.capture.workload import BuiltWorkload, build, load_workload
 from aotcli.ir.trace import CaptureSettings
 from aotcli.lowering.backend import compile_model
-from aotcli.validation.subject import Subject
+from aotcli.validation.subject import Original, Subject
 from benchmarks.measure import Figure, elapsed, interleaved, report, spread
 
 NOISE = 1.05
@@ -42,7 +42,8 @@ def by_aotcli(step: Any) -> Any:
 def measure(built: BuiltWorkload) -> dict[str, list[float]]:
     """Seconds per step of both, and of PyTorch's a second time, which shows what noise is."""
     makers = {"ours": by_aotcli, "theirs": by_pytorch, "theirs again": by_pytorch}
-    subjects = {name: Subject(built, make) for name, make in makers.items()}
+    original = Original(built)
+    subjects = {name: Subject(original, make) for name, make in makers.items()}
     for subject in subjects.values():
         subject.plain_step(seed=0)  # compiles
     timed = {name: partial(_timed, subject) for name, subject in subjects.items()}
