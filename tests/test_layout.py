@@ -11,7 +11,8 @@ from scenes import check_drawing, overlap, record_scene, scene_of
 from aotcli.analysis.scene import Box, BoxKind, Link, LinkKind, Scene, Side
 from aotcli.render.layout import draw_scene
 from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing
-from aotcli.render.layout.hairpin import MOST_RANKS, layer
+from aotcli.render.layout.hairpin import layer
+from aotcli.render.layout.passing import MOST_RANKS
 from aotcli.render.svg import MARGIN, Caption, render_svg
 from aotcli.render.text_width import fit_width, text_width
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from aotcli.analysis.diff import DiffSide
 from aotcli.analysis.scene import Scene
 from aotcli.analysis.scene_build import PARTS, SHOWN, SceneOptions
-from aotcli.analysis.summary import Plan, summarize_recomputed
+from aotcli.analysis.summary import summarize_recomputed
+from aotcli.api.draw_plans import PlannedStep, plan_other, plan_step
 from aotcli.api.result import PartitionResult
 from aotcli.errors import InputError
 from aotcli.ir.joint import JointGraph
-from aotcli.ir.partition import Partition
 from aotcli.ir.trace import CaptureSettings, Trace
 from aotcli.render.layout.drawing import Drawing
 from aotcli.render.svg import Caption
@@ -121,8 +120,8 @@ def draw(
     """
     view = view or SceneOptions()
     check_view(view, engine)
-    planned = _planned(model, inputs, strategy, options, view, cache, progress, settings, trace_options)
-    other = None if against is None else _other(against, planned, strategy, cache, progress, settings)
+    planned = plan_step(model, inputs, strategy, options, view, cache, progress, settings, trace_options)
+    other = None if against is None else plan_other(against, planned, strategy, cache, progress, settings)
     if other is not None and view.only == "joint":
         other = replace(other, partitions=(None,) * len(other.partitions))
     pictures: list[Picture] = []
@@ -137,16 +136,6 @@ def draw(
         caption = _caption(planned, position, scene, view, other)
         pictures.append(Picture(names[position], drawing, caption))
     return DrawResult(planned.trace, tuple(pictures), planned.label or "joint", tuple(notes))
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """A trace and the plan of each region; no plan where the joint graph alone is drawn."""
-
-    trace: Trace
-    partitions: tuple[Partition | None, ...]
-    label: str
-    words: str = ""
 
 
 def check_view(view: SceneOptions, engine: str = "aotcli") -> None:
@@ -170,79 +159,6 @@ def _check_choice(option: str, value: str, choices: tuple[str, ...], allowed: tu
         raise InputError(f"{option} {value}", why=f"it is one of {', '.join(choices)}", fix=fix)
 
 
-def _planned(
-    model: Any,
-    inputs: Any,
-    strategy: str,
-    options: Mapping[str, object] | None,
-    view: SceneOptions,
-    cache: bool,
-    progress: Progress | None,
-    settings: CaptureSettings | None,
-    trace_options: Mapping[str, Any],
-) -> _Planned:
-    from aotcli import api
-
-    if view.only == "joint":
-        found = model.trace if isinstance(model, PartitionResult) else model
-        if not isinstance(found, Trace):
-            found = api.trace(model, inputs, cache=cache, progress=progress, settings=settings, **trace_options)
-        return _Planned(found, (None,) * len(found.regions), "")
-    if not isinstance(model, PartitionResult):
-        model = api.partition(
-            model,
-            inputs,
-            strategy=strategy,
-            options=options,
-            alternatives=False,
-            cache=cache,
-            progress=progress,
-            settings=settings,
-            **trace_options,
-        )
-    return _Planned(model.trace, model.plan.partitions, model.plan.label)
-
-
-def _other(
-    against: Trace | PartitionResult | str,
-    mine: _Planned,
-    strategy: str,
-    cache: bool,
-    progress: Progress | None,
-    settings: CaptureSettings | None,
-) -> _Planned:
-    """The other step of a comparison, planned."""
-    from aotcli import api
-    from aotcli.api.diff_sides import Source, as_sides, is_record_name, read_source, split_reference
-
-    if isinstance(against, PartitionResult):
-        return replace(_from_result(against), words=against.trace.model.name)
-    if isinstance(against, Trace):
-        result = api.partition(against, strategy=strategy, alternatives=False)
-        return replace(_from_result(result), words=against.model.name)
-    path, own = ("", against[1:]) if against.startswith("@") and len(against) > 1 else split_reference(against)
-    if not path:
-        source = Source(mine.trace.model.name, own, content=mine.trace)
-    elif is_record_name(path):
-        source = read_source(path, own)
-    else:
-        source = Source(path, own, spec=path, settings=settings or CaptureSettings(), cache=cache)
-    ours = Plan(mine.label, {}, tuple(each for each in mine.partitions if each is not None), mine.label)
-    left = Source(mine.trace.model.name, content=mine.trace, result=ours)
-    _, side = as_sides(left, source, strategy, progress)
-    if not isinstance(side, DiffSide):
-        raise InputError(
-            f"{path} is a plan for another graph",
-            why="a plan file holds no graph, so only the graph that it was made for can be drawn with it",
-            fix="give the record that the plan was made from",
-        )
-    return _Planned(side.trace, side.plan.partitions, side.plan.label, against)
-
-
-def _from_result(result: PartitionResult) -> _Planned:
-    return _Planned(result.trace, result.plan.partitions, result.plan.label)
-
-
 def _region_names(trace: Trace) -> list[str]:
     """What regions are called; by number where two have one name."""
     names = [graph.name for graph in trace.regions]
@@ -264,7 +180,7 @@ def _regions(names: list[str], region: str | None) -> list[int]:
     raise InputError(f"--region {region}", why=why, fix=f"write --region {near[0]}")
 
 
-def _scene(planned: _Planned, position: int, other: _Planned | None, view: SceneOptions) -> Scene:
+def _scene(planned: PlannedStep, position: int, other: PlannedStep | None, view: SceneOptions) -> Scene:
     from aotcli.analysis.scene_build import build_scene
 
     graph, partition = planned.trace.regions[position], planned.partitions[position]
@@ -280,7 +196,7 @@ def _scene(planned: _Planned, position: int, other: _Planned | None, view: Scene
     return build_merged_scene((graph, partition), (other.trace.regions[theirs], other.partitions[theirs]), view)
 
 
-def _counterpart(graph: JointGraph, position: int, mine: _Planned, other: _Planned) -> int:
+def _counterpart(graph: JointGraph, position: int, mine: PlannedStep, other: PlannedStep) -> int:
     """The other step's region that this one is drawn with: of equal number, else of equal name."""
     if len(mine.trace.regions) == len(other.trace.regions):
         return position
@@ -305,7 +221,9 @@ def _place(scene: Scene, engine: str, time_limit_s: float) -> tuple[Drawing, tup
     return place_with_dot(drawing, time_limit_s)
 
 
-def _caption(planned: _Planned, position: int, scene: Scene, view: SceneOptions, other: _Planned | None) -> Caption:
+def _caption(
+    planned: PlannedStep, position: int, scene: Scene, view: SceneOptions, other: PlannedStep | None
+) -> Caption:
     from aotcli.render.picture_caption import picture_caption
 
     graph, partition = planned.trace.regions[position], planned.partitions[position]

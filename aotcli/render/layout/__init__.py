@@ -10,7 +10,8 @@ from aotcli.analysis.scene import Box, BoxKind, LinkKind, Scene
 from aotcli.render.layout.columns import place_columns
 from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing, PlacedBox
 from aotcli.render.layout.frames import Margins, frame_margins, place_frames
-from aotcli.render.layout.hairpin import Layers, layer
+from aotcli.render.layout.hairpin import layer
+from aotcli.render.layout.layered import Layers
 from aotcli.render.layout.ordering import order_ranks
 from aotcli.render.layout.routes import place_links, stroke_width
 from aotcli.render.scene_text import box_lines

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from aotcli.render.layout.coordinates import place_nodes
-from aotcli.render.layout.hairpin import Layers
+from aotcli.render.layout.layered import Layers
 
 NODE_GAP = 12.0
 PASSING_GAP = 4.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aotcli.analysis.scene import Scene
 from aotcli.render.layout.drawing import DETAIL_SIZE, Frame, PlacedBox
-from aotcli.render.layout.hairpin import Layers
+from aotcli.render.layout.layered import Layers
 from aotcli.render.scene_text import group_text
 from aotcli.render.text_width import fit_width, text_width
 

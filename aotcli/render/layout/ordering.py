@@ -11,7 +11,7 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from itertools import pairwise
 
-from aotcli.render.layout.hairpin import Layers
+from aotcli.render.layout.layered import Layers
 
 # Sweeps and rounds of exchanges for graphs of at most so many nodes; larger ones get sweeps only.
 _EFFORTS = ((1500, 32, 8), (8000, 16, 4))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from aotcli.analysis.scene import Link, LinkKind, Scene
 from aotcli.render.layout.drawing import DETAIL_SIZE, PlacedBox, PlacedLink, Point, Stub
-from aotcli.render.layout.hairpin import Layers, Route
+from aotcli.render.layout.layered import Layers, Route
 from aotcli.render.text_width import text_width
 
 LEAST_STROKE = 1.0
