@@ -39,13 +39,16 @@ class _Unit:
 def pair_modules(left: Side, right: Side) -> dict[str, str]:
     """By path in the right graph, the path of the same module in the left one, where there is one."""
     ours, theirs = _modules(left), _modules(right)
-    left_of: dict[str, str] = {}
-    for layer, other in _aligned(_layers(ours), _layers(theirs)):
-        for module, same in _aligned(layer.inside, other.inside, layer.name, other.name):
-            left_of[same.name] = module.name
-    taken = set(left_of.values())
-    rest = [each for each in ours if each.name not in taken], [each for each in theirs if each.name not in left_of]
-    left_of |= {same.name: module.name for module, same in _aligned(*rest)}
+    by_layer = [
+        pair
+        for layer, other in _aligned(_layers(ours), _layers(theirs))
+        for pair in _aligned(layer.inside, other.inside, layer.name, other.name)
+    ]
+    flat = _aligned(ours, theirs)
+    pairs = by_layer if _likeness(by_layer) >= _ENOUGH * _likeness(flat) else flat
+    paired = {id(unit) for pair in pairs for unit in pair}
+    rest = [[unit for unit in units if id(unit) not in paired] for units in (ours, theirs)]
+    left_of = {same.name: module.name for module, same in (*pairs, *_aligned(rest[0], rest[1]))}
     # What is left may have moved, or have another class.
     taken = set(left_of.values())
     known = {path for path in left.columns.module if path is not None}
@@ -53,6 +56,10 @@ def pair_modules(left: Side, right: Side) -> dict[str, str]:
         if path is not None and path not in left_of and path in known and path not in taken:
             left_of[path] = path
     return left_of
+
+
+def _likeness(pairs: Sequence[tuple[_Unit, _Unit]]) -> int:
+    return sum(level(left) == level(right) for left, right in pairs for level in (_by_work, _by_ops, _by_types))
 
 
 def _modules(side: Side) -> list[_Unit]:
@@ -124,10 +131,12 @@ def _aligned(
         named.append((my_names, names))
     in_order = _stepwise([], named)
     moved = _moved(in_order, named)
-    by_name = [*_stepwise(in_order, [_without(level, moved) for level in tokens]), *moved]
+    by_name = _stepwise(in_order, [_without(level, moved) for level in tokens])
     by_token = _stepwise([], tokens)
-    believed = _worth(by_name, tokens) >= _ENOUGH * _worth(by_token, tokens)
-    return [(left[i], right[j]) for i, j in (by_name if believed else by_token)]
+    # What has moved counts half: equal modules are many, and names that were dealt out at random would pair them all.
+    worth = _worth(by_name, tokens) + _worth(moved, tokens) / 2
+    believed = worth >= _ENOUGH * _worth(by_token, tokens)
+    return [(left[i], right[j]) for i, j in ([*by_name, *moved] if believed else by_token)]
 
 
 def _stepwise(pairs: list[tuple[int, int]], levels: Sequence[_Tokens]) -> list[tuple[int, int]]:
