@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conftest import ROOT, SMALL
+from samples import ROOT, SMALL
 
 
 @dataclass(frozen=True)

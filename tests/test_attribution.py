@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import LEVELS, SAMPLES
+from samples import LEVELS, SAMPLES
 
 from aotcli.analysis.owners import with_owners
 from aotcli.analysis.roles import classify

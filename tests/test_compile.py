@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from samples import ROOT
 from steps import run_step, sample_step
 
 import aotcli

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import LEVELS, SAMPLES, SMALL, capture_sample
+from samples import LEVELS, SAMPLES, SMALL, capture_sample
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointPolicy
 

@@ -58,7 +58,7 @@ class TestCheapToRecompute:
         ("fields", "fires"),
         [
             ({}, True),
-            ({"tags": {Tag.RANDOM, Tag.RANDOM_OP}}, False),
+            ({"tags": (Tag.RANDOM, Tag.RANDOM_OP)}, False),
             ({"tags": {Tag.COMPUTE_INTENSIVE}}, False),
             ({"flops": 64}, False),
             ({"flops": None}, False),

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from conftest import LEVELS, SAMPLES
 from halves import assert_same, assert_same_but_for_replay, assert_same_modules, by_place, of_module
+from samples import LEVELS, SAMPLES
 from torch_oracle import extract, replays
 
 from aotcli.analysis.assemble import decision_of

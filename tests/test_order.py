@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from builders import GraphBuilder
-from conftest import ROOT, SAMPLES
+from samples import ROOT, SAMPLES
 
 from aotcli.analysis.assemble import decision_of, with_best_order
 from aotcli.analysis.cut import cut

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LEVELS, ROOT, SAMPLES, SMALL
 from halves import assert_same, assert_same_but_for_replay
+from samples import LEVELS, ROOT, SAMPLES, SMALL
 from steps import run_step, sample_step
 from torch_oracle import replays
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LEVELS, ROOT, SAMPLES, SMALL, capture_sample
+from samples import LEVELS, ROOT, SAMPLES, SMALL, capture_sample
 from steps import run_step, sample_step
 
 import aotcli

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LEVELS, ROOT
 from diff_builders import stack, stack_trace
+from samples import LEVELS, ROOT
 
 from aotcli import api
 from aotcli.analysis.assemble import assemble

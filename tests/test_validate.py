@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, SAMPLES, SMALL
+from samples import ROOT, SAMPLES, SMALL
 
 from aotcli.cli.main import run
 from aotcli.ir.outcome import CheckResult, Outcome, StrategyValidation

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from builders import two_matmuls
-from conftest import ROOT
+from samples import ROOT
 
 from aotcli.analysis.cut import cut
 from aotcli.analysis.liveness import simulate

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from comparison import compare, evidence_of
-from conftest import LEVELS, SAMPLES
+from samples import LEVELS, SAMPLES
 
 from aotcli.analysis.mincut import decide
 from aotcli.analysis.mincut_problem import Heuristic, Rule
