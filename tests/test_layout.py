@@ -6,14 +6,15 @@ import pytest
 from builders import GraphBuilder, count_calls, layered, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import check_drawing, overlap, record_scene, scene_of
+from scenes import check_drawing, overlap, record, record_scene, scene_of
 
+import aotcli
 from aotcli.analysis.scene import Box, BoxKind, Link, LinkKind, Scene, Side
 from aotcli.render.layout import draw_scene
 from aotcli.render.layout.drawing import DETAIL_SIZE, LABEL_SIZE, Drawing
 from aotcli.render.layout.hairpin import layer
 from aotcli.render.layout.passing import MOST_RANKS
-from aotcli.render.svg import MARGIN, Caption, render_svg
+from aotcli.render.svg import MARGIN
 from aotcli.render.text_width import fit_width, text_width
 
 A4_POINTS = (595.3, 841.9)
@@ -110,8 +111,7 @@ def test_gpts_texts_do_not_overlap_and_fit_their_boxes(gpt: Drawing) -> None:
 
 def test_gpts_text_can_be_read_on_a4(gpt: Drawing) -> None:
     """The smallest text is 8 points or more when the picture, header and legend included, fills an A4 page."""
-    caption = Caption("gpt · mincut", ("saves 6.09 GiB in 142 tensors · " * 3, "model + loss, train · " * 4))
-    head = render_svg(gpt, caption).split("viewBox=", 1)[1].split('"')[1].split()
+    head = aotcli.draw(record("gpt")).svg().split("viewBox=", 1)[1].split('"')[1].split()
     width, height = (float(each) * POINTS_PER_PIXEL for each in head[2:])
     room = [side - 2 * A4_MARGIN for side in A4_POINTS]
     scale = min(room[0] / width, room[1] / height)

@@ -29,18 +29,18 @@ _TOP = 14.0
 _WORDS: tuple[tuple[Look, str], ...] = (
     (FORWARD, "forward"),
     (BACKWARD, "backward"),
-    (RECOMPUTED, "recomputed in the backward"),
-    (SAVED, "saved for the backward: shape · bytes"),
+    (RECOMPUTED, "recomputed"),
+    (SAVED, "saved: shape, bytes"),
     (PARAM, "parameters"),
     (INPUT, "input"),
-    (END, "where the step begins or ends"),
+    (END, "start or end"),
 )
-_HEAVY = "heavy outline: a module"
+_HEAVY = "module: heavy outline"
 _LINK_WORDS = {
     LinkKind.FLOW: "forward data",
-    LinkKind.GRADIENT: "gradient or recomputed data",
-    LinkKind.SAVED: "saved value, broader the more bytes",
-    LinkKind.READ: "read without being computed",
+    LinkKind.GRADIENT: "gradient",
+    LinkKind.SAVED: "saved, the broader the more bytes",
+    LinkKind.READ: "read",
 }
 
 Item = tuple[str, str]
