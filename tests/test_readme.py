@@ -29,7 +29,7 @@ FIGURES = re.compile(r"(?<=^<!-- figures -->\n).*?(?=^<!-- end of figures -->$)"
 TABLE = re.compile(r"^\|.*\|\n", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 # Options of other programs that pages mention.
-NOT_OURS: set[str] = set()
+NOT_OURS = {"--aotcli-new"}  # of pytest, through the plugin
 TORCH_OF_OUTPUTS = "2.13."
 
 
