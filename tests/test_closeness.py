@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from aotcli.ir.outcome import CheckResult, Outcome, Unit  # noqa: E402
 from aotcli.validation.attribution import attributed  # noqa: E402
-from aotcli.validation.closeness import Expected, compare, within_rounding, worse_than  # noqa: E402
+from aotcli.validation.closeness import Expected, compare, largest_error, within_rounding, worse_than  # noqa: E402
 
 EXACT = torch.arange(1.0, 101.0, dtype=torch.float64)
 
@@ -57,18 +58,26 @@ def test_worse_than_a_baseline_is_more_than_twice_as_far_off() -> None:
     assert worse_than(off(1e-5), off(2.2e-5), expected(1e-8)) == ["w"]
 
 
-class Evidence:
-    """What attribution reads: the backend, and the step under PyTorch's default partition."""
+@dataclass
+class Reference:
+    amplified: float
 
-    def __init__(self, backend: str, baseline: dict[str, Any]) -> None:
+
+class Evidence:
+    """What attribution reads: the backend, the step under PyTorch's default partition, and how far off eager is."""
+
+    def __init__(self, backend: str, baseline: dict[str, Any], amplified: float) -> None:
         self.backend = backend
         self.baseline = lambda: baseline
+        self.reference = Reference(amplified)
 
 
-def judged(error: float, *, baseline: dict[str, Any], backend: str = "inductor") -> CheckResult:
+def judged(
+    error: float, *, baseline: dict[str, Any], backend: str = "inductor", amplified: float = 1e-8
+) -> CheckResult:
     found, target = off(error), expected(1e-8)
     result = compare("parameter gradients", found, target, "tensor")
-    evidence: Any = Evidence(backend, baseline)
+    evidence: Any = Evidence(backend, baseline, amplified)
     return attributed(evidence, result, found, target, lambda run: run)  # type: ignore[arg-type, return-value]
 
 
@@ -95,6 +104,13 @@ def test_a_failure_stays_one(error: float, baseline: dict[str, Any], told: str) 
     result = judged(error, baseline=baseline)
     assert result.outcome is Outcome.FAIL
     assert told in result.details[0]
+
+
+def test_a_step_that_magnifies_rounding_is_judged_by_what_eager_makes_of_it() -> None:
+    assert largest_error(Expected({**off(1e-2), "b": torch.ones(1)}, {"w": EXACT, "b": torch.ones(1)})) > 9e-3
+    assert judged(1e-1, baseline=off(1e-1), amplified=1e-2).outcome is Outcome.INFO
+    assert judged(1e-1, baseline=off(1e-1), amplified=1e-3).outcome is Outcome.FAIL
+    assert judged(1e-1, baseline=off(1e-2), amplified=1e-2).outcome is Outcome.FAIL
 
 
 def test_under_aot_eager_nothing_is_excused() -> None:

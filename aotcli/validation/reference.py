@@ -6,6 +6,7 @@ eager itself is from exact arithmetic; a step that cannot run in float64 is comp
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ import torch
 from aotcli.capture.user_error import describe_error, explain_error
 from aotcli.errors import WorkloadError
 from aotcli.validation.allocator import measure_peak
-from aotcli.validation.closeness import Expected, same, within_rounding
+from aotcli.validation.closeness import Expected, largest_error, same, within_rounding
 from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.precise_random import DrawsNarrow
 from aotcli.validation.subject import (
@@ -72,6 +73,12 @@ class Reference:
         runs = (self.precise, self.again, self.relaid)
         precise, again, relaid = (None if run is None else run.weights for run in runs)
         return Expected(self.eager.weights, precise, again, relaid)
+
+    @functools.cached_property
+    def amplified(self) -> float:
+        """How far eager is from float64 at most, relative to the largest tensor of a kind: what a step that magnifies
+        rounding makes of it."""
+        return max(largest_error(self.expected(part)) for part in PARTS)
 
     @property
     def text(self) -> str:
