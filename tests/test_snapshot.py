@@ -179,3 +179,25 @@ def test_ops_of_a_module_cut_by_a_graph_break_are_not_taken_for_the_loss() -> No
     assert owners["aten.tanh.default"] == "0"
     assert owners["aten.sigmoid.default"] == "0"
     assert owners["aten.pow.Tensor_Scalar"] == "(loss)"
+
+
+def test_a_break_in_a_loop_is_told_though_no_graph_ends_there() -> None:
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+                torch._dynamo.graph_break()
+            return x
+
+    for _ in range(2):  # Dynamo counts over the whole process
+        workload = object_workload(Layers(), (torch.ones(2, 4),), loss=torch.sum)
+        trace = capture(workload, CaptureSettings(level="aten")).trace
+        (told,) = trace.breaks
+        assert "all of forward runs uncompiled" in told.reason
+        assert told.source is not None
+        assert told.source.startswith("tests/test_snapshot.py:")
+        assert "part of the step is in no region: 6 of 6 parameters are read by none" in trace.notes

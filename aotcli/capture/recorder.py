@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from aotcli.capture import step, torch_private
+from aotcli.capture import step, torch_private, torch_private_breaks
 from aotcli.capture.origins import path_of_source
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext, snapshot_joint
 from aotcli.capture.torch_private import pytree
@@ -77,7 +77,7 @@ class Recorder:
         for (_, example), facts in zip(given, self._primals.values(), strict=True):
             if isinstance(example, torch.Tensor) and facts.kind in (NodeKind.PARAM, NodeKind.BUFFER):
                 self.state[id(example)] = (facts.kind, example)
-        reason = torch_private.break_reason(gm)
+        reason = torch_private_breaks.break_reason(gm)
         if reason is not None:
             text, place = reason
             where = None if place is None else self.place(place)

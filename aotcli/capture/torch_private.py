@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -184,27 +183,6 @@ def graph_inputs(gm: fx.GraphModule) -> list[tuple[str, Any]]:
             example = None
         found.append((source_name(argument.source), example))
     return found
-
-
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-
-
-def break_reason(gm: fx.GraphModule) -> tuple[str, str | None] | None:
-    """Why Dynamo ended this graph, if not at the end of the function: (reason, ``file:line`` with absolute path).
-
-    The reason is Dynamo's headline and explanation, without hints, addresses and links.
-    """
-    reason = getattr(gm, "compile_subgraph_reason", None)
-    if reason is None or not getattr(reason, "graph_break", False):
-        return None
-    frames = list(reason.user_stack)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
-    lines = [line.strip() for line in _ADDRESS.sub("", str(reason.reason)).splitlines() if line.strip()]
-    text = lines[0] if lines else "graph break"
-    explanation = next((line for line in lines[1:] if line.startswith("Explanation:")), None)
-    if explanation is not None:
-        text = f"{text}: {explanation.removeprefix('Explanation:').strip()}"
-    return text, where
 
 
 def compiling_frame() -> tuple[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from aotcli.capture import torch_private
+from aotcli.capture import torch_private, torch_private_breaks
 from aotcli.capture.eager import measure_eager
 from aotcli.capture.origins import Origins, path_of_source
 from aotcli.capture.recorder import LiveRegion, Recorder
@@ -28,7 +28,7 @@ from aotcli.capture.torch_private import pytree
 from aotcli.capture.workload import BuiltWorkload, Workload, build
 from aotcli.errors import AotcliError, CaptureError, WorkloadError
 from aotcli.ir.joint import NodeKind
-from aotcli.ir.trace import CaptureSettings, Environment, ModelInfo, Trace
+from aotcli.ir.trace import CaptureSettings, Environment, GraphBreak, ModelInfo, Trace
 
 Progress = Callable[[str], None]
 
@@ -80,7 +80,9 @@ def _capture(
     built = build(workload, settings, fake=fake)
     recorder = Recorder(_context(workload, built, settings), _tensor_facts(built), execute=not fake, progress=progress)
     progress("capturing")
-    output = _run(built, recorder)
+    with torch_private_breaks.skipped_frames() as skipped:
+        output = _run(built, recorder)
+    recorder.breaks += [GraphBreak(reason, recorder.place(place)) for reason, place in skipped]
     _check_output(output, workload, recorder)
     progress("measuring what eager saves")
     eager, eager_notes = _eager(built)
@@ -97,10 +99,22 @@ def _capture(
         breaks=tuple(recorder.breaks),
         mutations=_mutations(recorder),
         eager=eager,
-        notes=(*notes, *built.notes, *eager_notes),
+        notes=(*notes, *built.notes, *eager_notes, *(_partial(built, recorder) if skipped else ())),
         torch_decision=torch_decisions(recorder.regions) if settings.with_torch else (),
     )
     return Capture(trace, tuple(recorder.regions))
+
+
+def _partial(built: BuiltWorkload, recorder: Recorder) -> tuple[str, ...]:
+    """A note on the parameters that no region reads, where part of the step was not captured."""
+    if not isinstance(built.model, nn.Module):
+        return ()
+    read = {node.origin for region in recorder.regions for node in region.graph.placeholders}
+    names = [name for name, _ in built.model.named_parameters()]
+    missing = [name for name in names if name not in read]
+    if not missing:
+        return ()
+    return (f"part of the step is in no region: {len(missing)} of {len(names)} parameters are read by none",)
 
 
 # Captures after which a process collects what they left behind.
