@@ -1,6 +1,7 @@
 """`python -m benchmarks [NAME …]` runs all benchmarks, or those named, and writes benchmarks/RESULTS.md.
 
-Each runs in a process of its own, one after another. Ends with 1 where a promise is not kept.
+Each runs in a process of its own, one after another. The figures of those that are not run are kept as they were
+measured last (benchmarks/results/figures.json). Ends with 1 where a promise is not kept.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 
 from benchmarks.machine import describe_machine
 from benchmarks.measure import ROOT, Figure
@@ -24,6 +26,7 @@ BENCHMARKS = (
     "step_time",
 )
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
 
 
 def run(name: str) -> list[Figure]:
@@ -65,11 +68,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], metavar="NAME", help=", ".join(BENCHMARKS))
     names = parser.parse_args().names or BENCHMARKS
-    figures = [figure for name in names for figure in run(name)]
-    if set(names) == set(BENCHMARKS):
-        RESULTS.write_text(render(figures), encoding="utf-8")
-        print(f"wrote {RESULTS.relative_to(ROOT)}", file=sys.stderr)
-    return 0 if all(figure.kept for figure in figures) else 1
+    measured = {name: run(name) for name in names}
+    known = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    known |= {name: [asdict(figure) for figure in figures] for name, figures in measured.items()}
+    FIGURES.write_text(json.dumps({name: known[name] for name in BENCHMARKS if name in known}, indent=1) + "\n")
+    RESULTS.write_text(render([Figure(**each) for name in BENCHMARKS for each in known.get(name, ())]), "utf-8")
+    print(f"wrote {RESULTS.relative_to(ROOT)}", file=sys.stderr)
+    return 0 if all(figure.kept for figures in measured.values() for figure in figures) else 1
 
 
 if __name__ == "__main__":
