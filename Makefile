@@ -20,7 +20,7 @@ PYTEST_ARGS ?= -q
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo check test test-slow test-cuda lint format bench bench-cuda readme pictures clean
+.PHONY: help install demo check test test-slow test-cuda lint format bench bench-cuda zoo readme pictures clean
 
 help:  ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,9 @@ format: $(DEV_STAMP)  ## Format the sources
 
 bench: $(DEV_STAMP)  ## Measure, and write benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
+
+zoo: $(DEV_STAMP)  ## Run small models of transformers and timm through everything; write benchmarks/ZOO.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.zoo
 
 readme: $(DEV_STAMP)  ## Write what the README's commands print anew
 	$(BIN)/python tests/test_readme.py
