@@ -27,7 +27,7 @@ from aotcli.analysis.matching.colours import neighbourhoods, two_sided
 from aotcli.analysis.matching.columns import Numbers
 from aotcli.analysis.matching.exchange import exchange
 from aotcli.analysis.matching.grade import grade
-from aotcli.analysis.matching.levels import Level, read_levels
+from aotcli.analysis.matching.levels import Level, Levels, read_levels
 from aotcli.analysis.matching.place import align_groups
 from aotcli.analysis.matching.side import Side, first_of, read_side
 from aotcli.analysis.matching.spread import spread
@@ -82,15 +82,9 @@ def _match(left: Side, right: Side, numbers: Numbers) -> Pairing:
     for forward in (True, False):
         for level in levels.same:
             _pair_locally(board, level, board.scope(forward=forward))
-    _pair_changed(board, levels.changed)
-    for level in levels.same:
-        _pair_locally(board, level, board.scope(forward=False), bridged=True)
-    pair_changed(board)
+    _pair_leftovers(board, levels)
     if exchange(board, levels.same[0].groups) + _part_items(board):
-        for level in levels.same:
-            _pair_locally(board, level, board.scope(forward=False), bridged=True)
-        _pair_changed(board, levels.changed)
-        pair_changed(board)
+        _pair_leftovers(board, levels)
         _part_items(board)
     grade(board)
     return Pairing(tuple(left.mate), tuple(right.mate), tuple(board.match))
@@ -125,7 +119,7 @@ def _pair_named(board: Board, groups: Both) -> None:
             board.pair(ours[0], theirs[0], Match.WIRED)
 
 
-def _pair_locally(board: Board, level: Level, scope: Scope, *, bridged: bool = False) -> None:
+def _pair_locally(board: Board, level: Level, scope: Scope) -> None:
     labels = level.labels(scope)
     for _ in range(_ROUNDS):
         scope = board.still_free(scope)
@@ -136,10 +130,23 @@ def _pair_locally(board: Board, level: Level, scope: Scope, *, bridged: bool = F
             break
     for coloured in reversed(neighbourhoods(board, labels, scope, _RADIUS)):
         pair_unique(board, coloured, Match.NEAR)
+    _pair_placed(board, level, labels, scope, bridged=False)
+
+
+def _pair_placed(board: Board, level: Level, labels: Both, scope: Scope, *, bridged: bool) -> None:
     inner = board.still_free(scope).shared(labels)
     _spread(board, labels, inner)
     if align_groups(board, labels, level.groups, board.still_free(inner), bridged=bridged):
         _spread(board, labels, board.still_free(inner))
+
+
+def _pair_leftovers(board: Board, levels: Levels) -> None:
+    """Regions of equal shape whose ops are others; then what one inserted node has cut off; then single nodes."""
+    _pair_changed(board, levels.changed)
+    for level in levels.same:
+        scope = board.scope(forward=False)
+        _pair_placed(board, level, level.labels(scope), scope, bridged=True)
+    pair_changed(board)
 
 
 def _part_items(board: Board) -> int:
@@ -155,13 +162,17 @@ def _part_items(board: Board) -> int:
 def _spread(board: Board, labels: Both, scope: Scope) -> int:
     """From all pairs next to the nodes of a scope, but the output: its arguments have no places in common."""
     left = board.left
-    start: dict[int, None] = {}
+    near = bytearray(len(left.nodes))
     for node in scope.left:
         if left.mate[node] < 0:
-            start.update(dict.fromkeys(left.inputs[node]))
-            start.update(dict.fromkeys([user for user, _ in left.users[node]]))
-            start.update(dict.fromkeys(left.returns.primals.get(node, ())))
-    return spread(board, labels, scope, [node for node in start if left.mate[node] >= 0], Match.WIRED)
+            for source in left.inputs[node]:
+                near[source] = 1
+            for user, _ in left.users[node]:
+                near[user] = 1
+            for primal in left.returns.primals.get(node, ()):
+                near[primal] = 1
+    start = [node for node, mate in enumerate(left.mate) if near[node] and mate >= 0]
+    return spread(board, labels, scope, start, Match.WIRED)
 
 
 def _pair_changed(board: Board, level: Level) -> None:

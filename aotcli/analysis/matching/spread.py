@@ -22,8 +22,8 @@ from aotcli.analysis.matching.board import Board, Both, Scope
 from aotcli.analysis.matching.side import Side
 from aotcli.ir.pairing import Match
 
-_MOST_USERS = 16
-"""Of a value with more users not all are looked at."""
+_MOST_NEIGHBOURS = 16
+"""Of a node with more inputs, or users, not all are looked at."""
 
 
 def spread(board: Board, labels: Both, scope: Scope, start: Iterable[int], how: Match) -> int:
@@ -116,8 +116,8 @@ class _Wave:
             if side.mate[user] < 0:
                 key: tuple[int, ...] = (labels[user], place)
                 lone[key] = -1 if key in lone else user
-                inputs = [side.anchor[source] for source in side.inputs[user]]
-                if all(inputs):
+                inputs = [side.anchor[source] for source in side.inputs[user][: _MOST_NEIGHBOURS + 1]]
+                if all(inputs) and len(inputs) <= _MOST_NEIGHBOURS:
                     key = (labels[user], *inputs)
                     settled[key] = -1 if key in settled else user
         return lone, settled
@@ -126,7 +126,7 @@ class _Wave:
         """Whether all users are pairs, and no input of one of the two alone is."""
         left, right = self._board.left, self._board.right
         ours, theirs = self._users[0][a], self._users[1][b]
-        if len(ours) != len(theirs) or len(ours) > _MOST_USERS:
+        if len(ours) != len(theirs) or len(ours) > _MOST_NEIGHBOURS:
             return False
         if any(left.anchor[x] != right.anchor[y] for x, y in zip(left.inputs[a], right.inputs[b], strict=False)):
             return False
@@ -136,11 +136,11 @@ class _Wave:
     def _score(self, a: int, b: int) -> int:
         left, right = self._board.left, self._board.right
         score = 0
-        for x, y in zip(left.inputs[a], right.inputs[b], strict=False):
+        for x, y in zip(left.inputs[a][:_MOST_NEIGHBOURS], right.inputs[b], strict=False):
             if left.anchor[x] or right.anchor[y]:
                 score += 1 if left.anchor[x] == right.anchor[y] else -1
-        theirs = {(right.anchor[user], place) for user, place in self._users[1][b][:_MOST_USERS]}
-        for user, place in self._users[0][a][:_MOST_USERS]:
+        theirs = {(right.anchor[user], place) for user, place in self._users[1][b][:_MOST_NEIGHBOURS]}
+        for user, place in self._users[0][a][:_MOST_NEIGHBOURS]:
             score += left.anchor[user] != 0 and (left.anchor[user], place) in theirs
         return score
 
