@@ -20,6 +20,7 @@ BENCHMARKS = (
     "trace_cost",
     "mincut_cost",
     "partition_cost",
+    "front_cost",
     "scale",
     "draw_quality",
     "report_open",
