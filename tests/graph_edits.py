@@ -179,6 +179,8 @@ def inserted(graph: JointGraph, after: Collection[str], target: str = "aten.clon
         nodes.append(node)
         if node.name in after:
             new = f"after {node.name}"
+            while new in graph.index:
+                new += ", again"
             fresh = replace(node, name=new, kind=NodeKind.OP, target=target, args=(Ref(node.name),), kwargs=())
             nodes.append(replace(fresh, tags=_POINTWISE, flops=0))
             rename[node.name] = new

@@ -32,7 +32,6 @@ class Variant:
     batch: int = 2
     prefix: str = ""
     flat: bool = False
-    duplicates: bool = False
 
 
 def transformer(variant: Variant = Variant()) -> JointGraph:
@@ -144,7 +143,7 @@ class _Transformer:
         self._enter(path, "Block", backward=False)
         x = self._like("add1", "add.Tensor", x, h)
         if self._v.inserted is not None:
-            x = self._like("inserted", self._v.inserted, x)
+            x = self._like("inserted", self._v.inserted.removeprefix("aten."), x)
         h = self._norm(f"{path}.ln2", x, kept)
         h = self._linear(f"{path}.fc", h, WIDTH, 4 * WIDTH, kept)
         self._enter(f"{path}.act", "Activation", backward=False)
@@ -214,7 +213,7 @@ class _Transformer:
         self._enter(path, "Block", backward=True)
         g = self._like("add2", "add.Tensor", g, h)
         if self._v.inserted is not None:
-            g = self._like("inserted", self._v.inserted, g)
+            g = self._like("inserted", self._v.inserted.removeprefix("aten."), g)
         h = self._linear_backward(f"{path}.out", g, WIDTH, WIDTH, kept)
         h = self._attention_backward(f"{path}.attn", h, kept)
         h = self._linear_backward(f"{path}.qkv", h, WIDTH, 3 * WIDTH, kept)
