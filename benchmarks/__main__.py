@@ -22,6 +22,7 @@ BENCHMARKS = (
     "partition_cost",
     "front_cost",
     "scale",
+    "diff_cost",
     "draw_quality",
     "report_open",
     "step_time",
