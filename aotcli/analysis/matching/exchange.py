@@ -1,8 +1,8 @@
 """A free node in the place of one that was paired too soon.
 
 Of two nodes of one graph that are equally like a node of the other, the better half of a pair is the one with more
-neighbours that are pairs with the other's neighbours. Each exchange raises the number of arguments that pairs have in
-common, so exchanges come to an end.
+neighbours that are pairs with the other's neighbours, or may become pairs. There are few rounds: what may become a pair
+does not always.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _exchange(board: Board, groups: Both, choices: list[tuple[int, tuple[int, in
     for old, new in choices:
         before, after = (old, board.left.mate[old]), new
         if _likeness(board, groups, after) >= _likeness(board, groups, before):
-            gained = board.agreed(*after) - board.agreed(*before)
+            gained = _fit(board, *after) - _fit(board, *before)
             if gained > gain:
                 best, gain = (old, new), gained
     if best is None:
@@ -51,6 +51,20 @@ def _exchange(board: Board, groups: Both, choices: list[tuple[int, tuple[int, in
     board.part(best[0])
     board.pair(*best[1], how)
     return True
+
+
+def _fit(board: Board, i: int, j: int) -> int:
+    """Two for each neighbour that is a pair, one for each that may become one: free on both sides, and of one op."""
+    left, right = board.left, board.right
+    inputs = zip(left.inputs[i][:_MOST_USERS], right.inputs[j], strict=False)
+    hopes = sum(not left.anchor[a] and not right.anchor[b] and _same_op(left, right, a, b) for a, b in inputs)
+    wanted = {(right.columns.op[user], place) for user, place in right.users[j][:_MOST_USERS] if not right.anchor[user]}
+    users = {(left.columns.op[user], place) for user, place in left.users[i][:_MOST_USERS] if not left.anchor[user]}
+    return 2 * board.agreed(i, j) + hopes + len(users & wanted)
+
+
+def _same_op(left: Side, right: Side, a: int, b: int) -> bool:
+    return left.columns.op[a] == right.columns.op[b]
 
 
 def _alike(own: Side, other: Side, node: int) -> list[int]:
