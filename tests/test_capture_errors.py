@@ -111,3 +111,28 @@ class WritesAfterABreak(nn.Module):
 def test_a_step_may_write_into_what_a_region_returned(level: str) -> None:
     workload = object_workload(WritesAfterABreak(), (torch.ones(2, 3, 4),))
     assert len(capture(workload, CaptureSettings(level=level, tensors="real")).regions) == 2
+
+
+class BreaksInside(nn.Module):
+    """What follows the break has no parameter: its gradient goes to an activation alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.linear(x).sin()
+        torch._dynamo.graph_break()
+        return x.exp()
+
+
+@pytest.mark.parametrize("level", ["aten", "inductor"])
+def test_fake_tensors_show_the_regions_that_real_ones_show(level: str) -> None:
+    workload = object_workload(nn.Sequential(BreaksInside(), BreaksInside()), (torch.ones(3, 4),), loss=Tensor.sum)
+    fake, real = (
+        [(graph.fingerprint, graph.has_backward) for graph in capture(workload, settings).trace.regions]
+        for settings in (CaptureSettings(level=level, tensors="fake"), CaptureSettings(level=level, tensors="real"))
+    )
+    assert len(real) == 4
+    assert all(backward for _, backward in real)
+    assert fake == real

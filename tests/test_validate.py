@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,85 @@ def test_a_step_without_a_gradient_says_so_and_checks_its_outputs() -> None:
     (strategy,) = result.validation.strategies
     assert row(strategy, "outputs").outcome is Outcome.PASS
     assert row(strategy, "saved storages").outcome is Outcome.SKIP
+
+
+class Wasteful(nn.Module):
+    """Draws a number that nobody reads: what compiles it does not draw it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        torch.rand(3)
+        return torch.nn.functional.dropout(self.fc(x).sin(), 0.5)
+
+
+def test_where_torch_compile_itself_draws_other_numbers_its_default_partition_is_the_measure() -> None:
+    result = of_model(Wasteful(), (torch.randn(4, 8),), loss=Tensor.sum, strategy=(*STRATEGIES, "torch-mincut"))
+    assert result.exit_code == 0, result
+    for strategy in result.validation.strategies:
+        assert "compared with torch-default" in strategy.notes[0]
+        assert row(strategy, "random state").outcome is Outcome.INFO
+        assert "bitwise torch-default's" in row(strategy, "parameter gradients").reason
+
+
+def test_a_spoilt_step_is_still_measured_against_eager() -> None:
+    spoilt = f"{SABOTEURS}:draw_once_more"
+    (strategy,) = of_sample("dropout", spoilt, steps=1).validation.strategies
+    assert row(strategy, "random state").outcome is Outcome.FAIL
+    assert not any("compared with" in note for note in strategy.notes)
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.fc(x).sin()
+        torch._dynamo.graph_break()
+        return x.exp()
+
+
+def test_a_region_that_runs_twice_is_held_to_its_plan_each_time() -> None:
+    """One compiled frame serves both layers."""
+    result = of_model(nn.Sequential(Layer(), Layer()), (torch.randn(4, 16),), loss=Tensor.sum, strategy=STRATEGIES)
+    assert result.exit_code == 0, result
+    for strategy in result.validation.strategies:
+        assert row(strategy, "saved storages").outcome is Outcome.PASS
+        found = row(strategy, "peak as predicted")
+        assert found.outcome is Outcome.PASS, found
+        assert "5 regions together" in found.reason  # 4 are compiled
+
+
+class Numpy(nn.Module):
+    """A mask from another generator than torch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    @torch.compiler.disable
+    def mask(self) -> Tensor:
+        import numpy as np
+
+        return torch.from_numpy(np.random.rand(8) > random.random())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(x) * self.mask()
+
+
+def test_other_generators_are_seeded_too_and_left_as_they_were() -> None:
+    pytest.importorskip("numpy")
+    import numpy as np
+
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    result = of_model(Numpy(), (torch.randn(4, 8),), loss=Tensor.sum)
+    assert result.exit_code == 0, result
+    assert not result.validation.notes
+    assert "bitwise" in row(result.validation.strategies[0], "parameter gradients").reason
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
 
 
 class Noisy(nn.Module):

@@ -19,6 +19,7 @@ from aotcli.capture.dynamic import mark_all_dynamic, mark_dynamic_shapes
 from aotcli.capture.fake import Converter, large_tensors_fake, tensors_of
 from aotcli.capture.inputs import torch_dtype_name
 from aotcli.capture.project import own_modules
+from aotcli.capture.seeding import generators_restored, seed_generators
 from aotcli.capture.step import StepModule, carries_loss
 from aotcli.capture.user_error import explain_error
 from aotcli.capture.workload import BuiltWorkload, Definition, FakeBuildFailed, Workload
@@ -115,9 +116,9 @@ def _dtype(name: str | None, option: str) -> torch.dtype | None:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Random weights and inputs from `seed`; the caller's generator is as before afterwards."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(seed)
+    """Random weights and inputs from `seed`; the caller's generators are as before afterwards."""
+    with generators_restored():
+        seed_generators(seed)
         yield
 
 

@@ -330,14 +330,20 @@ def stub_halves(gm: fx.GraphModule, num_forward_outputs: int) -> tuple[fx.GraphM
         graph = backward if placeholder_role(node)[0] in ("tangent", "backward_seed") else forward
         known[node] = graph.placeholder(node.name)
         known[node].meta = node.meta
-    for node in outputs[:num_forward_outputs]:
-        if isinstance(node, fx.Node) and node not in known:
-            known[node] = forward.call_function(stub_value, (len(known),))
-            known[node].meta = node.meta
+    # A gradient that is None would say that an input never gets one: autograd would be cut off from it.
+    made: dict[fx.Node, fx.Node] = {}
+    for graph, nodes, values in (
+        (forward, outputs[:num_forward_outputs], known),
+        (backward, outputs[num_forward_outputs:], made),
+    ):
+        for node in nodes:
+            if isinstance(node, fx.Node) and node not in values:
+                values[node] = graph.call_function(stub_value, (len(values),))
+                values[node].meta = node.meta
     out = forward.output(tuple(known.get(n, n) if isinstance(n, fx.Node) else n for n in outputs[:num_forward_outputs]))
     descriptions = _output_descriptions(gm, len(outputs))
     out.meta["desc"] = descriptions[:num_forward_outputs]
-    end = backward.output(tuple(None for _ in outputs[num_forward_outputs:]))
+    end = backward.output(tuple(made.get(n) if isinstance(n, fx.Node) else None for n in outputs[num_forward_outputs:]))
     end.meta["desc"] = descriptions[num_forward_outputs:]
     return fx.GraphModule(torch.nn.Module(), forward), fx.GraphModule(torch.nn.Module(), backward)
 

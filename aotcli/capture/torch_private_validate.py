@@ -17,8 +17,12 @@ _COMPILED = "CompiledFunctionBackward"
 
 @dataclass(frozen=True)
 class HandedOver:
-    """What the forward of one compiled region left for its backward, in calling order."""
+    """What one run of a compiled region's forward left for its backward, in calling order.
 
+    `compiled_as` is AOTAutograd's number of the region: one that runs twice leaves two of these.
+    """
+
+    compiled_as: int
     tensors: tuple[torch.Tensor, ...]
     opaque: tuple[Any, ...]
     symints: tuple[Any, ...]
@@ -44,10 +48,20 @@ def handed_over(tensors: Iterable[torch.Tensor]) -> list[HandedOver]:
 def _held_by(node: Any) -> HandedOver:
     unchecked = getattr(node, "_tensors_no_vc_check", ())  # not before torch 2.12
     return HandedOver(
+        compiled_as=int(getattr(getattr(type(node), "_forward_cls", None), "_aot_id", -1)),
         tensors=(*node.saved_tensors, *unchecked),
         opaque=tuple(getattr(node, "opaque_objects", ())),
         symints=tuple(node.symints),
     )
+
+
+def compiling_as() -> int:
+    """AOTAutograd's number of the region that it partitions now; -1 where it does not say."""
+    from torch._functorch._aot_autograd.logging_utils import get_aot_compilation_context
+
+    names, *_ = get_aot_compilation_context()
+    number = names[0].partition("_")[0] if names else ""
+    return int(number) if number.isdigit() else -1
 
 
 @contextlib.contextmanager

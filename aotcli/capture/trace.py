@@ -22,6 +22,7 @@ from aotcli.capture import torch_private, torch_private_breaks
 from aotcli.capture.eager import measure_eager
 from aotcli.capture.origins import Origins, path_of_source
 from aotcli.capture.recorder import LiveRegion, Recorder
+from aotcli.capture.seeding import generators_restored
 from aotcli.capture.snapshot import PrimalFacts, SnapshotContext
 from aotcli.capture.torch_decision import torch_decisions
 from aotcli.capture.torch_private import pytree
@@ -80,7 +81,7 @@ def _capture(
     built = build(workload, settings, fake=fake)
     recorder = Recorder(_context(workload, built, settings), _tensor_facts(built), execute=not fake, progress=progress)
     progress("capturing")
-    with torch_private_breaks.skipped_frames() as skipped:
+    with torch_private_breaks.skipped_frames() as skipped, generators_restored():
         output = _run(built, recorder)
     recorder.breaks += [GraphBreak(reason, recorder.place(place)) for reason, place in skipped]
     _check_output(output, workload, recorder)

@@ -29,13 +29,14 @@ _MOST_DETAILS = 5
 class Expected:
     """What a set of tensors should be: eager's, the same in float64 where it could be had, and eager's once more
     where a second run gave other numbers, and in the layout that Inductor chooses. `rounding` are relative errors that
-    either side may have besides."""
+    either side may have besides. `whose` names what stands in eager's place."""
 
     eager: Tensors
     precise: Tensors | None = None
     again: Tensors | None = None
     relaid: Tensors | None = None
     rounding: Mapping[str, float] = field(default_factory=dict[str, float])
+    whose: str = "eager"
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class _Distance:
 
 def compare(check: str, found: Tensors, expected: Expected, noun: str) -> CheckResult:
     """A row for a set of tensors: FAIL where one is missing, has another layout, or is further off than allowed."""
-    odd = _mismatches(found, expected.eager)
+    odd = _mismatches(found, expected.eager, expected.whose)
     if odd:
         return CheckResult(check, Outcome.FAIL, odd[0], float(len(odd)), 0.0, Unit.COUNT, tuple(odd[:_MOST_DETAILS]))
     distances = [_distance(name, found[name], expected) for name in expected.eager]
@@ -62,7 +63,7 @@ def compare(check: str, found: Tensors, expected: Expected, noun: str) -> CheckR
         failed.sort(key=lambda each: -_ratio(each.error, each.bound))
         reason = f"{failed[0].name} is off" + (f", and {len(failed) - 1} more of {count}" if len(failed) > 1 else "")
     elif all(each.equal for each in distances):
-        return CheckResult(check, Outcome.PASS, f"{count}, bitwise eager's", 0.0, 0.0, Unit.COUNT)
+        return CheckResult(check, Outcome.PASS, f"{count}, bitwise {expected.whose}'s", 0.0, 0.0, Unit.COUNT)
     else:
         reason = f"{count}; worst {worst.name}"
     details = tuple(
@@ -120,13 +121,13 @@ def rounding_of(expected: Expected) -> dict[str, float]:
     return found
 
 
-def _mismatches(found: Tensors, eager: Tensors) -> list[str]:
-    odd = [f"{name} is missing: eager has it" for name in eager if name not in found]
-    odd += [f"{name} is there, and eager has none" for name in found if name not in eager]
+def _mismatches(found: Tensors, eager: Tensors, whose: str = "eager") -> list[str]:
+    odd = [f"{name} is missing: {whose} has it" for name in eager if name not in found]
+    odd += [f"{name} is there, and {whose} has none" for name in found if name not in eager]
     for name in eager.keys() & found.keys():
         left, right = found[name], eager[name]
         if (left.shape, left.dtype) != (right.shape, right.dtype):
-            odd.append(f"{name} is {_layout(left)}, in eager {_layout(right)}")
+            odd.append(f"{name} is {_layout(left)}, in {whose} {_layout(right)}")
     return odd
 
 

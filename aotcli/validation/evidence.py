@@ -40,3 +40,13 @@ class Evidence:
     another: Callable[[], Subject]
     rival: Callable[[], Subject]
     baseline: Callable[[], WholeRun]
+
+    def runs(self) -> list[ObservedRegion] | None:
+        """The region behind each of the step's `held`: one that ran twice comes twice. None where it cannot be told."""
+        by_number = {region.compiled_as: region for region in self.observed}
+        found = [by_number.get(held.compiled_as) for held in self.step.held]
+        regions = [region for region in found if region is not None]
+        if -1 not in by_number and len(regions) == len(found):
+            return regions
+        backwards = [region for region in self.observed if region.live.graph.has_backward]
+        return backwards if len(backwards) == len(found) else None

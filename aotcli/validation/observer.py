@@ -10,6 +10,7 @@ from torch import fx
 
 from aotcli.capture import torch_private, torch_private_split
 from aotcli.capture.recorder import LiveRegion
+from aotcli.capture.torch_private_validate import compiling_as
 from aotcli.ir.partition import Partition
 from aotcli.lowering.partitioner import carry_out, live_region
 from aotcli.strategies import Strategy
@@ -17,12 +18,13 @@ from aotcli.strategies import Strategy
 
 @dataclass(frozen=True)
 class ObservedRegion:
-    """One region as it was compiled."""
+    """One region as it was compiled; `compiled_as` is AOTAutograd's number of it."""
 
     live: LiveRegion
     partition: Partition
     forward: fx.GraphModule
     backward: fx.GraphModule
+    compiled_as: int
 
 
 class Observer(torch_private_split.custom_partitioner_base()):
@@ -51,7 +53,7 @@ class Observer(torch_private_split.custom_partitioner_base()):
         kept = torch_private.copy_module(gm)
         live = live_region(kept, joint_inputs, num_fwd_outputs, static, level)
         (forward, backward), partition = carry_out(self.strategy, live, rng=self.rng)
-        self.regions.append(ObservedRegion(live, partition, forward, backward))
+        self.regions.append(ObservedRegion(live, partition, forward, backward, compiling_as()))
         return forward, backward
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Observer:

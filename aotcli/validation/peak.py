@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from aotcli.analysis.step_peak import bound_step_peak, region_memory
+from aotcli.analysis.step_peak import RegionMemory, bound_step_peak, region_memory
 from aotcli.analysis.workspace import timeline_with_workspace
 from aotcli.ir.outcome import CheckResult, Outcome, Unit
 from aotcli.ir.tensor import tensor_leaves
@@ -50,8 +50,9 @@ def _against_prediction(evidence: Evidence, measured: int) -> CheckResult:
     regions = [region for region in evidence.observed if region.live.graph.has_backward]
     if not regions:
         return CheckResult(CHECK, Outcome.SKIP, "no region has a backward: nothing was planned")
-    if len(regions) > 1:
-        return _against_bounds(evidence, regions, measured)
+    runs = evidence.runs() or regions
+    if len(runs) > 1:
+        return _against_bounds(evidence, runs, measured)
     live, partition = regions[0].live, regions[0].partition
     predicted = timeline_with_workspace(live.graph, partition, known_workspace(live)).peak_bytes
     error = measured / predicted - 1 if predicted else 0.0
@@ -79,12 +80,13 @@ def _against_prediction(evidence: Evidence, measured: int) -> CheckResult:
 
 def _against_bounds(evidence: Evidence, regions: Sequence[ObservedRegion], measured: int) -> CheckResult:
     """The row of a step of several regions: what one hands to the next may be freed there, or held to the end."""
-    memories = []
+    known: dict[int, RegionMemory] = {}
     for region in regions:
-        graph, plan = region.live.graph, region.partition
-        timeline = timeline_with_workspace(graph, plan, known_workspace(region.live))
-        memories.append(region_memory(graph, plan, timeline))
-    bounds = bound_step_peak(memories)
+        if id(region) not in known:
+            graph, plan = region.live.graph, region.partition
+            timeline = timeline_with_workspace(graph, plan, known_workspace(region.live))
+            known[id(region)] = region_memory(graph, plan, timeline)
+    bounds = bound_step_peak([known[id(region)] for region in regions])
     between = f"between {bounds.low_bytes:,} and {bounds.high_bytes:,} bytes"
     reason = f"{len(regions)} regions together: predicted {between}"
     share = SHARE.get(evidence.subject.device.type, 0.03)

@@ -10,7 +10,7 @@ import functools
 import gc
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,7 +18,7 @@ import torch
 from aotcli.capture.user_error import describe_error, explain_error
 from aotcli.errors import WorkloadError
 from aotcli.validation.allocator import measure_peak
-from aotcli.validation.closeness import Expected, largest_error, same, within_rounding
+from aotcli.validation.closeness import Expected, largest_error, rounding_of, same, within_rounding
 from aotcli.validation.memory import is_out_of_memory, out_of_memory
 from aotcli.validation.precise_random import DrawsNarrow
 from aotcli.validation.subject import (
@@ -50,8 +50,11 @@ class WholeRun:
 
 @dataclass
 class Reference:
-    """Eager's results. `again` is None for a model that is deterministic, `precise` where float64 was not to be had,
-    `relaid` (channels last) where the compiler keeps eager's layout."""
+    """Eager's results, or those of the step of `whose` in their place.
+
+    `again` is None for a model that is deterministic, `precise` where float64 was not to be had, `relaid` (channels
+    last) where the compiler keeps eager's layout. `rounded` is where eager's rounding is known from, if not from here.
+    """
 
     eager: WholeRun
     again: WholeRun | None
@@ -61,18 +64,26 @@ class Reference:
     subject: Subject
     changed: frozenset[str]
     notes: tuple[str, ...]
+    whose: str = "eager"
+    rounded: Reference | None = None
+
+    def replaced_by(self, run: WholeRun, whose: str) -> Reference:
+        """Results of another compiled step in eager's place, which rounds as eager does."""
+        return replace(self, eager=run, again=None, precise=None, relaid=None, whose=whose, rounded=self)
 
     def expected(self, part: Part) -> Expected:
         """What a part of the first step should be."""
         runs = (self.precise, self.again, self.relaid)
         precise, again, relaid = (None if run is None else part(run.step) for run in runs)
-        return Expected(part(self.eager.step), precise, again, relaid)
+        rounding = {} if self.rounded is None else rounding_of(self.rounded.expected(part))
+        return Expected(part(self.eager.step), precise, again, relaid, rounding, self.whose)
 
     def expected_weights(self) -> Expected:
         """Parameters after the training steps."""
         runs = (self.precise, self.again, self.relaid)
         precise, again, relaid = (None if run is None else run.weights for run in runs)
-        return Expected(self.eager.weights, precise, again, relaid)
+        rounding = {} if self.rounded is None else rounding_of(self.rounded.expected_weights())
+        return Expected(self.eager.weights, precise, again, relaid, rounding, self.whose)
 
     @functools.cached_property
     def amplified(self) -> float:

@@ -27,13 +27,13 @@ def check(evidence: Evidence) -> CheckResult:
     regions = [region for region in evidence.observed if region.live.graph.has_backward]
     if not regions or not evidence.step.differentiable:
         return CheckResult(CHECK, Outcome.SKIP, "there is no backward to save for")
-    held = evidence.step.held
-    if len(held) != len(regions):
+    held, runs = evidence.step.held, evidence.runs()
+    if runs is None or len({id(region) for region in runs}) < len(regions):
         reason = f"{len(regions)} regions were planned, and {len(held)} left something for a backward"
         return CheckResult(CHECK, Outcome.FAIL, reason, float(len(held)), float(len(regions)), Unit.COUNT)
     odd: list[str] = []
     measured = planned = values = 0
-    for region, found in zip(regions, held, strict=True):
+    for region, found in zip(runs, held, strict=True):
         states = planned_states(evidence, region)
         odd += _differences(region, found, states)
         planned += sum(value.nbytes for value in region.partition.saved) + sum(states)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from aotcli.capture.seeding import seed_generators
 from aotcli.capture.torch_private_validate import undonated
 from aotcli.ir.outcome import CheckResult, Outcome
 from aotcli.lowering.double_backward import DoubleBackwardError
@@ -51,7 +52,7 @@ def _retained(evidence: Evidence) -> CheckResult:
 def _two_backwards(subject: Subject, seed: int) -> tuple[Tensors, Tensors]:
     """The gradients of two backwards through one forward."""
     args, kwargs = subject.inputs()
-    torch.manual_seed(seed)
+    seed_generators(seed)
     subject.clear_gradients()
     outputs = subject.forward(args, kwargs)
     try:
@@ -79,7 +80,7 @@ def _double(evidence: Evidence) -> CheckResult:
 def _gradients_of_gradients(subject: Subject, seed: int) -> Tensors:
     """The gradients of the sum of all squared gradients."""
     args, kwargs = subject.inputs()
-    torch.manual_seed(seed)
+    seed_generators(seed)
     outputs = [output for output in subject.forward(args, kwargs).values() if output.requires_grad]
     named = {name: p for name, p in subject.parameters.items() if p.requires_grad}
     total = sum((output.double().sum() for output in outputs), torch.zeros((), dtype=torch.float64))

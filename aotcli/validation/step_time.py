@@ -13,6 +13,7 @@ from statistics import median
 
 import torch
 
+from aotcli.capture.seeding import seed_generators
 from aotcli.ir.outcome import CheckResult, Outcome, Unit
 from aotcli.validation.evidence import Evidence
 from aotcli.validation.subject import Subject
@@ -61,7 +62,7 @@ def _timed_step(subject: Subject, seed: int) -> float:
     args, kwargs = subject.inputs()
     subject.clear_gradients()
     gc.collect(0)
-    torch.manual_seed(seed)
+    seed_generators(seed)
     _synchronize(subject.device)
     start = time.perf_counter()
     subject.backward(subject.forward(args, kwargs))

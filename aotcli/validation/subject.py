@@ -7,14 +7,14 @@ compared tensor by tensor. Results are moved to the CPU: the device holds no mor
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from aotcli.capture.seeding import seed_generators
 from aotcli.capture.torch_private import pytree
 from aotcli.capture.torch_private_validate import HandedOver, handed_over
 from aotcli.capture.workload import BuiltWorkload
@@ -57,8 +57,9 @@ class HeldTensor:
 
 @dataclass(frozen=True)
 class HeldRegion:
-    """What one compiled region kept for its backward."""
+    """What one run of a compiled region kept for its backward; `compiled_as` is AOTAutograd's number of the region."""
 
+    compiled_as: int
     tensors: tuple[HeldTensor, ...]
     opaque: int
     symints: tuple[int | float, ...]
@@ -171,14 +172,14 @@ class Subject:
     def plain_step(self, seed: int) -> None:
         """One step whose results are thrown away but for the gradients."""
         args, kwargs = self.inputs()
-        torch.manual_seed(seed)
+        seed_generators(seed)
         self.backward(self.forward(args, kwargs))
 
     def watched_step(self, seed: int) -> StepRun:
         """One step, everything kept."""
         args, kwargs = self.inputs()
         self.clear_gradients()
-        torch.manual_seed(seed)
+        seed_generators(seed)
         before = random_state(self.device)
         outputs = self.forward(args, kwargs)
         inputs = named_inputs(self.names, args, kwargs)
@@ -300,11 +301,4 @@ def _describe(held: HandedOver) -> HeldRegion:
         place, nbytes = _storage(tensor) if tensor.layout is torch.strided else (-1 - number, 0)
         dtype = str(tensor.dtype).removeprefix("torch.")
         tensors.append(HeldTensor(tuple(tensor.shape), dtype, place if nbytes else -1 - number, nbytes))
-    return HeldRegion(tuple(tensors), len(held.opaque), held.symints)
-
-
-@contextmanager
-def generators_restored(device: torch.device) -> Iterator[None]:
-    """Leave the caller's generators as they were."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        yield
+    return HeldRegion(held.compiled_as, tuple(tensors), len(held.opaque), held.symints)
