@@ -1,28 +1,40 @@
-"""Nodes whose op has changed: what neighbours that are pairs leave free between them."""
+"""Nodes whose op has changed: what neighbours that are pairs leave free between them.
+
+First regions that have the same shape on both sides, whatever their ops are; then, one by one, nodes of which most
+neighbours are pairs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from aotcli.analysis.matching.board import Board, Scope
+from aotcli.analysis.matching.classes import pair_equal, pair_unique
+from aotcli.analysis.matching.colours import neighbourhoods, two_sided
 from aotcli.analysis.matching.columns import GETITEM
+from aotcli.analysis.matching.levels import Level
 from aotcli.analysis.matching.side import Side, Users
 from aotcli.ir.joint import NodeKind
 from aotcli.ir.pairing import Match
 
+_RADIUS = 2
 _MOST_USERS = 64
 """A node with more free users says little of any of them."""
 
 
-def pair_changed(board: Board) -> int:
-    """Pair free ops of which more than half the neighbours are pairs, whatever the ops are; how many were found."""
-    found = 0
-    while True:
-        scope = board.scope(forward=False)
-        new = _pair_voted(board, scope)
-        if not new:
-            return found
-        found += new
+def pair_regions(board: Board, level: Level) -> None:
+    """Pair what has the same surroundings up to pairs, by labels that leave the op out."""
+    scope = board.scope(forward=False)
+    labels = level.labels(scope)
+    pair_equal(board, two_sided(board, labels, scope), Match.CHANGED)
+    for coloured in reversed(neighbourhoods(board, labels, board.still_free(scope), _RADIUS)):
+        pair_unique(board, coloured, Match.CHANGED)
+
+
+def pair_voted(board: Board) -> None:
+    """Pair free ops of which more than half the neighbours are pairs."""
+    while _pair_voted(board, board.scope(forward=False)):
+        pass
 
 
 def _pair_voted(board: Board, scope: Scope) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 
 from aotcli.analysis.matching.board import Board, Both, Scope
 from aotcli.analysis.matching.colours import Coloured
 from aotcli.analysis.matching.side import Side
-from aotcli.analysis.matching.spread import spread
+from aotcli.analysis.matching.spread import Wave
 from aotcli.ir.pairing import Match
 
 _MOST_TRIED = 8
@@ -33,23 +33,30 @@ def pair_equal(board: Board, coloured: Coloured, how: Match) -> int:
     a free choice the first time; what follows from a choice is settled before the next."""
     found = pair_unique(board, coloured, how)
     colours, scope = coloured.colours, board.still_free(coloured.scope)
-    for ours, theirs in _tied(colours, scope):
-        found += _pair_tied(board, colours, scope, (ours, theirs), how)
+    tied = _tied(colours, scope)
+    if tied:
+        wave = Wave(board, colours, scope)
+        found += sum(_pair_tied(board, wave, each, how) for each in tied)
     return found
 
 
-def _pair_tied(board: Board, colours: Both, scope: Scope, tied: tuple[list[int], list[int]], how: Match) -> int:
+def _pair_tied(board: Board, wave: Wave, tied: tuple[list[int], list[int]], how: Match) -> int:
     found = 0
-    waiting = tied[1]
+    waiting = deque(tied[1])
     for i in tied[0]:
         if board.left.mate[i] >= 0:
             continue
-        waiting = [j for j in waiting if board.right.mate[j] < 0] if found else waiting
-        for j in waiting[:_MOST_TRIED]:
-            if board.right.mate[j] < 0 and board.may_pair(i, j) and not board.contradicted(i, j):
+        tries = 0
+        while waiting and tries < _MOST_TRIED:
+            j = waiting.popleft()
+            if board.right.mate[j] >= 0:
+                continue
+            if board.may_pair(i, j) and not board.contradicted(i, j):
                 board.pair(i, j, how)
-                found += 1 + spread(board, colours, scope, [i], how)
+                found += 1 + wave.spread([i], how)
                 break
+            waiting.append(j)
+            tries += 1
     return found
 
 

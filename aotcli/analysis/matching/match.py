@@ -5,9 +5,10 @@ In the order of how sure each step is:
 1. equal surroundings: one exact hash over all that leads to a node and all that follows from it (colours.py);
 2. parameters, buffers and inputs by name, once the modules of the two models have been paired (modules.py);
 3. outward from pairs, through arguments and lone users (spread.py);
-4. equal neighbourhoods, of falling radius;
+4. equal neighbourhoods, of falling radius (colours.py);
 5. place in the sequence of one module and phase (place.py);
-6. what is left between pairs has another op (changed.py).
+6. what is left between pairs has another op (changed.py);
+7. halves of pairs give way to free nodes that fit better (exchange.py).
 
 Steps 3 to 5 are taken for labels of falling strictness (levels.py): with shape, dtype and constants first, the op alone
 last. They are taken for the forward alone first: the backward follows from it, so that most of what the backward reads
@@ -21,7 +22,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from aotcli.analysis.matching.board import Board, Both, Scope
-from aotcli.analysis.matching.changed import pair_changed
+from aotcli.analysis.matching.changed import pair_regions, pair_voted
 from aotcli.analysis.matching.classes import equally_labelled, mostly_equal, pair_equal, pair_unique
 from aotcli.analysis.matching.colours import neighbourhoods, two_sided
 from aotcli.analysis.matching.columns import Numbers
@@ -30,12 +31,11 @@ from aotcli.analysis.matching.grade import grade
 from aotcli.analysis.matching.levels import Level, Levels, read_levels
 from aotcli.analysis.matching.place import align_groups
 from aotcli.analysis.matching.side import Side, first_of, read_side
-from aotcli.analysis.matching.spread import spread
+from aotcli.analysis.matching.spread import Wave
 from aotcli.ir.joint import JointGraph, NodeKind
 from aotcli.ir.pairing import Match, Pairing
 
 _RADIUS = 4
-_CHANGED_RADIUS = 2
 _ROUNDS = 4
 
 
@@ -67,11 +67,11 @@ def _match_either_way(left: JointGraph, right: JointGraph) -> Pairing:
         positions = tuple(range(len(left.nodes)))
         return Pairing(positions, positions, (Match.EXACT,) * len(positions))
     if first is sides[0]:
-        return _match(sides[0], sides[1], numbers)
-    return _match(sides[1], sides[0], numbers).mirrored()
+        return _match(sides[0], sides[1])
+    return _match(sides[1], sides[0]).mirrored()
 
 
-def _match(left: Side, right: Side, numbers: Numbers) -> Pairing:
+def _match(left: Side, right: Side) -> Pairing:
     board = Board(left, right)
     _pair_outputs(board)
     levels = read_levels(left, right)
@@ -142,18 +142,18 @@ def _pair_placed(board: Board, level: Level, labels: Both, scope: Scope, *, brid
 
 def _pair_leftovers(board: Board, levels: Levels) -> None:
     """Regions of equal shape whose ops are others; then what one inserted node has cut off; then single nodes."""
-    _pair_changed(board, levels.changed)
+    pair_regions(board, levels.changed)
     for level in levels.same:
         scope = board.scope(forward=False)
         _pair_placed(board, level, level.labels(scope), scope, bridged=True)
-    pair_changed(board)
+    pair_voted(board)
 
 
 def _part_items(board: Board) -> int:
     """Part what takes tuples apart that are no pair; how many there were."""
     left, right = board.left, board.right
-    pairs = [(node, tuple_) for node, tuple_ in left.item_of.items() if left.mate[node] >= 0]
-    lost = [node for node, tuple_ in pairs if left.mate[tuple_] != right.item_of[left.mate[node]]]
+    paired = [(node, source) for node, source in left.item_of.items() if left.mate[node] >= 0]
+    lost = [node for node, source in paired if left.mate[source] != right.item_of[left.mate[node]]]
     for node in lost:
         board.part(node)
     return len(lost)
@@ -172,12 +172,4 @@ def _spread(board: Board, labels: Both, scope: Scope) -> int:
             for primal in left.returns.primals.get(node, ()):
                 near[primal] = 1
     start = [node for node, mate in enumerate(left.mate) if near[node] and mate >= 0]
-    return spread(board, labels, scope, start, Match.WIRED)
-
-
-def _pair_changed(board: Board, level: Level) -> None:
-    scope = board.scope(forward=False)
-    labels = level.labels(scope)
-    pair_equal(board, two_sided(board, labels, scope), Match.CHANGED)
-    for coloured in reversed(neighbourhoods(board, labels, board.still_free(scope), _CHANGED_RADIUS)):
-        pair_unique(board, coloured, Match.CHANGED)
+    return Wave(board, labels, scope).spread(start, Match.WIRED)

@@ -47,9 +47,6 @@ class Side:
     anchor: list[int]
     mate: list[int]
 
-    def is_free(self, node: int) -> bool:
-        return self.mate[node] < 0
-
 
 def read_side(graph: JointGraph, numbers: Numbers) -> Side:
     inputs = graph.inputs_of

@@ -26,21 +26,11 @@ _MOST_NEIGHBOURS = 16
 """Of a node with more inputs, or users, not all are looked at."""
 
 
-def spread(board: Board, labels: Both, scope: Scope, start: Iterable[int], how: Match) -> int:
-    """Pair free neighbours of equal label, from the pairs of the left nodes `start` onward; how many were found."""
-    wave = _Wave(board, labels, scope)
-    for i in start:
-        wave.visit(i, board.left.mate[i])
-    found = 0
-    while (pair := wave.surest()) is not None:
-        board.pair(*pair, how)
-        wave.visit(*pair)
-        found += 1
-    return found
+class Wave:
+    """Pairs free nodes of equal label in a scope, outward from pairs.
 
-
-class _Wave:
-    """Candidates next to pairs. Those that are not sure are queued by their score and the order of finding."""
+    Candidates that are not sure are queued by their score and the order of finding.
+    """
 
     def __init__(self, board: Board, labels: Both, scope: Scope) -> None:
         self._board = board
@@ -52,7 +42,18 @@ class _Wave:
         self._other: list[tuple[int, int, int, int]] = []
         self._count = 0
 
-    def surest(self) -> tuple[int, int] | None:
+    def spread(self, start: Iterable[int], how: Match) -> int:
+        """Pair neighbours of the pairs of the left nodes `start`, their neighbours, and so on; how many were found."""
+        for i in start:
+            self._visit(i, self._board.left.mate[i])
+        found = 0
+        while (pair := self._surest()) is not None:
+            self._board.pair(*pair, how)
+            self._visit(*pair)
+            found += 1
+        return found
+
+    def _surest(self) -> tuple[int, int] | None:
         """The next pair to make."""
         while self._down or self._up:
             pair = self._down.popleft() if self._down else self._up.popleft()
@@ -70,7 +71,7 @@ class _Wave:
                 heappush(self._other, (-now, order, a, b))
         return None
 
-    def visit(self, i: int, j: int) -> None:
+    def _visit(self, i: int, j: int) -> None:
         """Queue the free neighbours of a pair."""
         left, right = self._board.left, self._board.right
         for a, b in zip(left.inputs[i], right.inputs[j], strict=False):
